@@ -1,0 +1,2 @@
+//! The standalone server.
+fn main() {}

@@ -1,0 +1,1 @@
+//! In-memory Redis-protocol test double.

@@ -1,0 +1,2 @@
+//! The hunt for lost updates.
+fn main() {}

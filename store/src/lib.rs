@@ -1,0 +1,1 @@
+//! Durable execution store over Redis.
