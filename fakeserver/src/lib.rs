@@ -1,1 +1,23 @@
-//! In-memory Redis-protocol test double.
+//! In-memory Redis-protocol test double: answers as redis-server 7.0.15 does, with its clock and the order in which
+//! concurrent clients' commands run in the test's hands.
+//!
+//! # Layout
+//! * [`engine`]: the server without input and output; everything below is reached through it
+//! * [`wire`]: requests and replies, RESP2 and RESP3
+//! * [`command`]: the command table, one file per family
+//! * [`keyspace`]: databases, typed access, the one door for changes
+//! * [`value`]: what a key can hold
+//! * [`session`], [`error`], [`config`], [`clock`]: what the names say
+
+pub mod clock;
+pub mod command;
+pub mod config;
+pub mod engine;
+pub mod error;
+pub mod keyspace;
+pub mod session;
+pub mod value;
+pub mod wire;
+
+mod blocking;
+mod dispatch;
