@@ -131,6 +131,8 @@ impl Engine {
         request: &Request,
         handler: fn(&mut WriteCall<'_>) -> Result<Reply, CommandError>,
     ) -> (Reply, Option<Wait>) {
+        let before = self.fingerprint(row, request);
+        let dirty = self.keyspace.stats.dirty;
         let now = self.keyspace.now();
         let mut call = WriteCall {
             row,
@@ -142,7 +144,29 @@ impl Engine {
             wait: None,
         };
         let reply = handler(&mut call).into();
-        (reply, call.wait)
+        let wait = call.wait;
+        debug_assert!(
+            dirty != self.keyspace.stats.dirty || before == self.fingerprint(row, request),
+            "{} changed a key and did not report it",
+            row.full_name()
+        );
+        (reply, wait)
+    }
+
+    /// What the keys of a request hold, as text, in debug builds: a write that changes them without telling the keyspace would
+    /// be a WATCH that never fires.
+    fn fingerprint(&self, row: &'static Row, request: &Request) -> Vec<String> {
+        if !cfg!(debug_assertions) {
+            return Vec::new();
+        }
+        let keys = row.keys().positions(request, Access::Write);
+        let keys = keys.iter().filter_map(|(at, _)| request.get(*at));
+        let entries = keys.map(|key| self.keyspace.entry(key));
+        // Large values would make debug builds crawl, and a fault shows on small ones just as well.
+        let small = entries.filter(|entry| entry.is_none_or(|entry| entry.value().len() <= 64));
+        small
+            .map(|entry| format!("{:?}", entry.map(|entry| (entry.value(), entry.deadline()))))
+            .collect()
     }
 
     /// Redis deletes a due key when a command looks it up (db.c, `expireIfNeeded`); the handlers never see one anyway.

@@ -107,15 +107,24 @@ impl Value {
         }
     }
 
+    /// Number of elements; of a string, its bytes.
+    #[allow(
+        clippy::len_without_is_empty,
+        reason = "an empty string is a value, an empty container is none"
+    )]
+    pub fn len(&self) -> usize {
+        match self {
+            Value::String(value) => value.to_blob().len(),
+            Value::List(value) => value.len(),
+            Value::Hash(value) => value.len(),
+            Value::Set(value) => value.len(),
+            Value::SortedSet(value) => value.len(),
+        }
+    }
+
     /// Whether this is a container without elements, which Redis never keeps.
     pub fn is_empty_container(&self) -> bool {
-        match self {
-            Value::String(_) => false,
-            Value::List(value) => value.is_empty(),
-            Value::Hash(value) => value.is_empty(),
-            Value::Set(value) => value.is_empty(),
-            Value::SortedSet(value) => value.is_empty(),
-        }
+        !matches!(self, Value::String(_)) && self.len() == 0
     }
 }
 
