@@ -95,7 +95,7 @@ impl CommitByScript {
             reason: reason.into(),
         };
         match message.split_once(CORRUPT_MARKER) {
-            Some((_, "1")) => corrupt(row, "not an object"),
+            Some((_, "1")) => corrupt(row, "not an object with an integer `version`"),
             Some((_, "2")) => corrupt(processed, "not a set"),
             _ => reply::refusal(error, "EVALSHA", row),
         }

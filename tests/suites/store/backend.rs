@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     env,
-    sync::{Condvar, LazyLock, Mutex, Once, PoisonError},
+    sync::{Condvar, LazyLock, Mutex, Once, PoisonError, RwLock},
 };
 
 use redis::{Client, Cmd, ConnectionLike, Pipeline, RedisFuture, RedisResult, Value, aio, cmd};
@@ -103,6 +103,20 @@ impl Backend {
 
 /// Runs a test on every backend that is there.
 pub(crate) fn on_each(test: impl Fn(&Backend)) {
+    let _together = GATE.read().unwrap_or_else(PoisonError::into_inner);
+    run(test);
+}
+
+/// As [`on_each`] while no other test of this suite runs.
+pub(crate) fn on_each_alone(test: impl Fn(&Backend)) {
+    let _alone = GATE.write().unwrap_or_else(PoisonError::into_inner);
+    run(test);
+}
+
+/// Databases are apart, the script cache is not.
+static GATE: RwLock<()> = RwLock::new(());
+
+fn run(test: impl Fn(&Backend)) {
     let Some(url) = real_url() else { return };
     let backend = Backend {
         name: "redis-server",
