@@ -32,6 +32,7 @@
 //! * Input that would break one of these is refused before Redis is asked.
 
 mod commit;
+#[cfg(any(feature = "sync", feature = "async"))]
 mod driver;
 mod entry;
 mod error;

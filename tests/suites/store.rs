@@ -1,6 +1,11 @@
 //! The store against a server: golden replay of the Python store's key spaces, and behaviour call by call. Every test runs
 //! through both twins on each backend that is there.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that can not go on has failed; the lint spares test functions only"
+)]
+
 #[path = "store/backend.rs"]
 mod backend;
 #[path = "store/commits.rs"]

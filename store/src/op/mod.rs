@@ -158,3 +158,6 @@ pub(crate) fn over<T>() -> Step<T> {
 pub(crate) fn protocol_error(what: &'static str) -> RedisError {
     (redis::ErrorKind::UnexpectedReturnType, what).into()
 }
+
+#[cfg(test)]
+mod tests;

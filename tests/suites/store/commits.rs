@@ -80,7 +80,7 @@ fn a_rival_between_the_check_and_exec_is_a_conflict_without_a_version() {
                 drop(ask(
                     &mut connection,
                     &["SET", "stm:exe:a", r#"{"version":9}"#],
-                ))
+                ));
             }
         });
         let error = side
@@ -308,7 +308,7 @@ fn versions_of_foreign_writers_are_compared_exactly_or_refused() {
                 execution.version = Version::new(loaded_at);
                 match (store.save(&mut execution), expected) {
                     (Ok(committed), Ok(next)) => {
-                        assert_eq!(committed.version.get(), next, "{stored} {path:?}")
+                        assert_eq!(committed.version.get(), next, "{stored} {path:?}");
                     }
                     // As a double the stored one is the even number below it; that it differs is certain.
                     (Err(StoreError::Conflict { found, .. }), Err(version)) => {

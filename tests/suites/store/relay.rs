@@ -153,7 +153,7 @@ fn a_rearm_that_races_with_a_deletion_is_never_lost() {
     with_each(|backend, side| {
         let mut rival = backend.connect(Protocol::Resp2);
         let plan = Plan::before(0, move || {
-            drop(ask(&mut rival, &["ZADD", "stm:timers", "9", "a\0P"]))
+            drop(ask(&mut rival, &["ZADD", "stm:timers", "9", "a\0P"]));
         });
         side.store(backend)
             .commit(
