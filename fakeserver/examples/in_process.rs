@@ -9,13 +9,18 @@ use std::time::Duration;
 use fakeserver::{Clock, Server};
 
 fn main() -> std::io::Result<()> {
-    let server = Server::builder().clock(Clock::frozen_at(1_722_150_000_000)).start();
+    let server = Server::builder()
+        .clock(Clock::frozen_at(1_722_150_000_000))
+        .start();
     let mut client = TcpStream::connect(("127.0.0.1", server.port()))?;
 
     println!("SET   {}", ask(&mut client, "SET session alive PX 1500")?);
     println!("PTTL  {}", ask(&mut client, "PTTL session")?);
     server.advance(Duration::from_secs(2));
-    println!("GET   {} after two seconds that nobody waited for", ask(&mut client, "GET session")?);
+    println!(
+        "GET   {} after two seconds that nobody waited for",
+        ask(&mut client, "GET session")?
+    );
     Ok(())
 }
 

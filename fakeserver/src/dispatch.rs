@@ -27,13 +27,12 @@ impl Engine {
     }
 
     fn answer(&mut self, id: SessionId, request: &Request) -> Reply {
-        let row = match resolve(request) {
+        let named = lookup(request.name());
+        let admitted = resolve(request).and_then(|row| self.admit(id, row).map(|()| row));
+        let row = match admitted {
             Ok(row) => row,
-            Err(error) => return self.reject(id, error),
+            Err(error) => return self.reject(id, named, error),
         };
-        if let Err(error) = self.admit(id, row) {
-            return self.reject(id, error);
-        }
         let Some(session) = self.sessions.get_mut(&id) else {
             return Reply::Nothing;
         };
@@ -50,14 +49,28 @@ impl Engine {
         self.call(id, row, request, Caller::Client)
     }
 
-    /// An error before execution; inside of MULTI it dooms the EXEC (multi.c, `flagTransaction`).
-    fn reject(&mut self, id: SessionId, error: CommandError) -> Reply {
-        if let Some(session) = self.sessions.get_mut(&id)
-            && let Some(transaction) = &mut session.transaction
-        {
-            transaction.dirty_exec = true;
+    /// An error before execution. Inside of MULTI it dooms the EXEC (multi.c, `flagTransaction`); of EXEC itself it discards the
+    /// transaction and says so (`execCommandAbort`).
+    fn reject(&mut self, id: SessionId, named: Option<&'static Row>, error: CommandError) -> Reply {
+        let discards = named.is_some_and(|row| row.has(Flag::EndsTransaction));
+        if let Some(session) = self.sessions.get_mut(&id) {
+            if discards {
+                session.transaction = None;
+            } else if let Some(transaction) = &mut session.transaction {
+                transaction.dirty_exec = true;
+            }
         }
-        Reply::Error(error)
+        if !discards {
+            return Reply::Error(error);
+        }
+        self.keyspace.watch.unwatch(id);
+        let text = error.to_bytes();
+        let reason = text.strip_prefix(b"ERR ").unwrap_or(&text);
+        let parts = [
+            b"EXECABORT Transaction discarded because of: ".as_slice(),
+            reason,
+        ];
+        Reply::Error(CommandError::custom(parts.concat()))
     }
 
     /// The checks that depend on the session, in Redis' order.
