@@ -28,6 +28,9 @@ pub enum CommandError {
     /// `EXEC` outside of a transaction.
     #[error("ERR EXEC without MULTI")]
     ExecWithoutMulti,
+    /// A scan cursor that is no number.
+    #[error("ERR invalid cursor")]
+    InvalidCursor,
     /// A relative or absolute time that does not fit.
     #[error("ERR invalid expire time in '{0}' command")]
     InvalidExpire(&'static str),

@@ -14,6 +14,7 @@ mod generic;
 mod hash;
 mod list;
 mod pubsub;
+mod scan;
 mod script;
 mod server_admin;
 mod set;
@@ -42,6 +43,7 @@ const TABLE: &[Family] = &[
     hash::FAMILY,
     list::FAMILY,
     pubsub::FAMILY,
+    scan::FAMILY,
     script::FAMILY,
     server_admin::FAMILY,
     set::FAMILY,
