@@ -1,1 +1,38 @@
-//! In-memory Redis-protocol test double.
+//! In-memory Redis-protocol test double: answers as redis-server 7.0.15 does, with its clock and the order in which
+//! concurrent clients' commands run in the test's hands.
+//!
+//! # Layout
+//! * [`Server`]: the handle that tests use
+//! * [`engine`]: the server without input and output; everything below is reached through it
+//! * [`wire`]: requests and replies, RESP2 and RESP3
+//! * [`command`]: the command table, one file per family
+//! * [`keyspace`]: databases, typed access, the one door for changes
+//! * [`value`]: what a key can hold
+//! * [`session`], [`error`], [`config`], [`clock`]: what the names say
+
+pub mod clock;
+pub mod command;
+pub mod config;
+pub mod engine;
+pub mod error;
+pub mod keyspace;
+pub mod session;
+pub mod value;
+pub mod wire;
+
+mod blocking;
+mod dispatch;
+#[cfg(feature = "net")]
+mod net;
+#[cfg(feature = "redis")]
+pub mod redis_client;
+mod server;
+mod shared;
+
+pub use clock::Clock;
+pub use config::Config;
+pub use error::CommandError;
+#[cfg(feature = "net")]
+pub use server::StartError;
+pub use server::{Builder, Server};
+pub use wire::Reply;

@@ -1,0 +1,5 @@
+//! Hash commands.
+
+use super::{Family, Group};
+
+pub(super) const FAMILY: Family = Family::new(Group::Hash, &[]);

@@ -1,0 +1,54 @@
+//! The command table: one row and one function per command, families listed in [`TABLE`].
+//!
+//! A row's kind, arity, flags, key spec and group drive everything that is not the command's own meaning: arity errors,
+//! queueing, what scripts may call, what a subscriber may send, `COMMAND`, the explorer's footprints, random programs.
+
+mod args;
+mod call;
+mod keys;
+mod table;
+
+mod bitmap;
+mod connection;
+mod generic;
+mod hash;
+mod list;
+mod pubsub;
+mod scan;
+mod script;
+mod server_admin;
+mod set;
+mod sorted_set;
+mod stream;
+mod string;
+mod transaction;
+
+pub(crate) use args::Args;
+pub(crate) use call::{Caller, ControlCall, ReadCall, Words, WriteCall};
+pub use keys::{Access, KeySpec};
+pub use table::{Command, Flag, Group, Row, lookup, rows};
+pub(crate) use table::{Family, Handler};
+
+use crate::error::CommandError;
+use crate::wire::Reply;
+
+/// What a handler returns.
+pub(crate) type CommandResult = Result<Reply, CommandError>;
+
+/// All families, in the order in which `COMMAND` lists them.
+const TABLE: &[Family] = &[
+    bitmap::FAMILY,
+    connection::FAMILY,
+    generic::FAMILY,
+    hash::FAMILY,
+    list::FAMILY,
+    pubsub::FAMILY,
+    scan::FAMILY,
+    script::FAMILY,
+    server_admin::FAMILY,
+    set::FAMILY,
+    sorted_set::FAMILY,
+    stream::FAMILY,
+    string::FAMILY,
+    transaction::FAMILY,
+];

@@ -1,0 +1,5 @@
+//! Server commands.
+
+use super::{Family, Group};
+
+pub(super) const FAMILY: Family = Family::new(Group::Server, &[]);

@@ -1,0 +1,100 @@
+//! Transactions (multi.c): commands are queued by dispatch, EXEC runs them in one go and nothing is rolled back.
+
+use super::{Caller, Command, CommandResult, ControlCall, Family, Flag, Group, KeySpec, Words};
+use crate::error::CommandError;
+use crate::session::Transaction;
+use crate::wire::Reply;
+use Flag::*;
+
+#[rustfmt::skip]
+pub(super) const FAMILY: Family = Family::new(Group::Transactions, &[
+    //               name       arity  flags                                                    keys           handler
+    Command::control("DISCARD",  1,    &[NoScript, Loading, Stale, Fast, AllowBusy, NoQueue],   KeySpec::None, discard).since("2.0.0"),
+    Command::control("EXEC",     1,    &[NoScript, Loading, Stale, SkipSlowlog, NoQueue, EndsTransaction], KeySpec::None, exec).since("1.2.0"),
+    Command::control("MULTI",    1,    &[NoScript, Loading, Stale, Fast, AllowBusy, NoQueue],   KeySpec::None, multi).since("1.2.0"),
+    Command::control("UNWATCH",  1,    &[NoScript, Loading, Stale, Fast, AllowBusy],            KeySpec::None, unwatch).since("2.2.0"),
+    Command::control("WATCH",   -2,    &[NoScript, Loading, Stale, Fast, AllowBusy, NoQueue],   KeySpec::ALL,  watch).since("2.2.0"),
+]);
+
+/// `MULTI`: starts a transaction. Errors: already in one.
+fn multi(call: &mut ControlCall<'_>) -> CommandResult {
+    let Some(session) = call.engine.sessions.get_mut(&call.session) else {
+        return Ok(Reply::Nothing);
+    };
+    if session.transaction.is_some() {
+        return Err(CommandError::MultiNested);
+    }
+    session.transaction = Some(Transaction::default());
+    Ok(Reply::OK)
+}
+
+/// `DISCARD`: forgets the queued commands and the watched keys. Errors: not in a transaction.
+fn discard(call: &mut ControlCall<'_>) -> CommandResult {
+    take_transaction(call).ok_or(CommandError::DiscardWithoutMulti)?;
+    call.engine.keyspace.watch.unwatch(call.session);
+    Ok(Reply::OK)
+}
+
+/// `EXEC`: runs the queued commands; replies with their replies in order, or null if a watched key was changed.
+///
+/// Errors: not in a transaction; `EXECABORT` if a command could not be queued. A command that fails while it runs leaves its
+/// error in the reply and the others are run all the same.
+fn exec(call: &mut ControlCall<'_>) -> CommandResult {
+    let transaction = take_transaction(call).ok_or(CommandError::ExecWithoutMulti)?;
+    let (id, engine) = (call.session, &mut *call.engine);
+    // A watched key whose time has come has changed, though nobody has removed it yet (multi.c, `isWatchedKeyExpired`).
+    let expired = |engine: &crate::engine::Engine| {
+        let keyspace = &engine.keyspace;
+        keyspace
+            .watch
+            .watched(id)
+            .iter()
+            .any(|watched| !watched.was_due && keyspace.stands_due(watched.db, &watched.key))
+    };
+    let dirty_cas = engine.keyspace.watch.is_dirty(id) || expired(engine);
+    engine.keyspace.watch.unwatch(id);
+    if transaction.dirty_exec {
+        return Err(CommandError::ExecAbort);
+    }
+    if dirty_cas {
+        return Ok(Reply::NullArray);
+    }
+    let mut replies = Vec::with_capacity(transaction.queue.len());
+    for queued in &transaction.queue {
+        replies.push(engine.call(id, queued.row, &queued.request, Caller::Exec));
+    }
+    Ok(Reply::Array(replies))
+}
+
+/// `WATCH key [key ...]`: EXEC will fail if one of the keys changes before it. Errors: in a transaction.
+fn watch(call: &mut ControlCall<'_>) -> CommandResult {
+    let Some(session) = call.engine.sessions.get(&call.session) else {
+        return Ok(Reply::Nothing);
+    };
+    if session.transaction.is_some() {
+        return Err(CommandError::WatchInsideMulti);
+    }
+    let db = session.db;
+    for key in call.args().rest() {
+        let was_due = call.engine.keyspace.stands_due(db, key);
+        call.engine
+            .keyspace
+            .watch
+            .watch(call.session, db, key, was_due);
+    }
+    Ok(Reply::OK)
+}
+
+/// `UNWATCH`: forgets all watched keys.
+fn unwatch(call: &mut ControlCall<'_>) -> CommandResult {
+    call.engine.keyspace.watch.unwatch(call.session);
+    Ok(Reply::OK)
+}
+
+fn take_transaction(call: &mut ControlCall<'_>) -> Option<Transaction> {
+    call.engine
+        .sessions
+        .get_mut(&call.session)?
+        .transaction
+        .take()
+}

@@ -1,0 +1,345 @@
+//! The one way of a request: lookup, checks in Redis' order, queue or call, consequences (server.c, `processCommand` and
+//! `call`). All policy is read from the row's flags, none from a command's name.
+
+use crate::blocking::{Blocked, Wait};
+use crate::command::{
+    Access, Caller, ControlCall, Flag, Handler, ReadCall, Row, WriteCall, lookup,
+};
+use crate::engine::Engine;
+use crate::error::CommandError;
+use crate::keyspace::DbIndex;
+use crate::session::{Queued, SessionId};
+use crate::wire::{Reply, Request};
+
+impl Engine {
+    /// Runs a client's request, sends what it answers, and has all that follows from it done.
+    pub(crate) fn run(&mut self, id: SessionId, request: &Request) {
+        if request.is_empty() {
+            return;
+        }
+        self.keyspace.set_now(self.now);
+        let reply = self.answer(id, request);
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.active_at = self.now.micros();
+            session.send(reply);
+        }
+        self.after_command();
+    }
+
+    fn answer(&mut self, id: SessionId, request: &Request) -> Reply {
+        let named = lookup(request.name());
+        let admitted = resolve(request).and_then(|row| self.admit(id, row).map(|()| row));
+        let row = match admitted {
+            Ok(row) => row,
+            Err(error) => return self.reject(id, named, error),
+        };
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return Reply::Nothing;
+        };
+        session.last_command = Some(row);
+        if let Some(transaction) = &mut session.transaction
+            && !row.has(Flag::NoQueue)
+        {
+            transaction.queue.push(Queued {
+                row,
+                request: request.clone(),
+            });
+            return Reply::simple("QUEUED");
+        }
+        self.call(id, row, request, Caller::Client)
+    }
+
+    /// An error before execution. Inside of MULTI it dooms the EXEC (multi.c, `flagTransaction`); of EXEC itself it discards the
+    /// transaction and says so (`execCommandAbort`).
+    fn reject(&mut self, id: SessionId, named: Option<&'static Row>, error: CommandError) -> Reply {
+        let discards = named.is_some_and(|row| row.has(Flag::EndsTransaction));
+        if let Some(session) = self.sessions.get_mut(&id) {
+            if discards {
+                session.transaction = None;
+            } else if let Some(transaction) = &mut session.transaction {
+                transaction.dirty_exec = true;
+            }
+        }
+        if !discards {
+            return Reply::Error(error);
+        }
+        self.keyspace.watch.unwatch(id);
+        let text = error.to_bytes();
+        let reason = text.strip_prefix(b"ERR ").unwrap_or(&text);
+        let parts = [
+            b"EXECABORT Transaction discarded because of: ".as_slice(),
+            reason,
+        ];
+        Reply::Error(CommandError::custom(parts.concat()))
+    }
+
+    /// The checks that depend on the session, in Redis' order.
+    fn admit(&mut self, id: SessionId, row: &'static Row) -> Result<(), CommandError> {
+        let Some(session) = self.sessions.get(&id) else {
+            return Ok(());
+        };
+        if !session.authenticated && !row.has(Flag::NoAuth) {
+            return Err(CommandError::NoAuth);
+        }
+        if session.transaction.is_some() && row.has(Flag::NoMulti) {
+            return Err(CommandError::NotAllowedInTransaction);
+        }
+        Ok(())
+    }
+
+    /// Runs a command's handler and what belongs to the command itself; for EXEC's and scripts' commands too.
+    pub(crate) fn call(
+        &mut self,
+        id: SessionId,
+        row: &'static Row,
+        request: &Request,
+        caller: Caller,
+    ) -> Reply {
+        let db = self
+            .sessions
+            .get(&id)
+            .map(|session| session.db)
+            .unwrap_or_default();
+        self.keyspace.select(db);
+        self.remove_due_keys_of(row, request);
+        match row.handler() {
+            Handler::Read(handler) => handler(&mut ReadCall {
+                row,
+                request,
+                keyspace: &self.keyspace,
+                config: &self.config,
+                rng: &mut self.rng,
+                now: self.keyspace.now(),
+            })
+            .into(),
+            Handler::Write(handler) => {
+                let (reply, wait) = self.call_write(row, request, handler);
+                match wait {
+                    Some(wait) if caller == Caller::Client => {
+                        self.block(id, db, row, request, wait, reply)
+                    }
+                    _ => reply,
+                }
+            }
+            Handler::Control(handler) => {
+                let now = self.keyspace.now();
+                handler(&mut ControlCall {
+                    row,
+                    request,
+                    engine: self,
+                    session: id,
+                    caller,
+                    now,
+                })
+                .into()
+            }
+            // `resolve` never answers a container that was given a subcommand, and its arity asks for one.
+            Handler::Container => Reply::Error(CommandError::WrongArity(row.full_name().into())),
+        }
+    }
+
+    fn call_write(
+        &mut self,
+        row: &'static Row,
+        request: &Request,
+        handler: fn(&mut WriteCall<'_>) -> Result<Reply, CommandError>,
+    ) -> (Reply, Option<Wait>) {
+        let before = self.fingerprint(row, request);
+        let dirty = self.keyspace.stats.dirty;
+        let now = self.keyspace.now();
+        let mut call = WriteCall {
+            row,
+            request,
+            keyspace: &mut self.keyspace,
+            config: &self.config,
+            rng: &mut self.rng,
+            now,
+            wait: None,
+        };
+        let reply = handler(&mut call).into();
+        let wait = call.wait;
+        debug_assert!(
+            dirty != self.keyspace.stats.dirty || before == self.fingerprint(row, request),
+            "{} changed a key and did not report it",
+            row.full_name()
+        );
+        (reply, wait)
+    }
+
+    /// What the keys of a request hold, as text, in debug builds: a write that changes them without telling the keyspace would
+    /// be a WATCH that never fires.
+    fn fingerprint(&self, row: &'static Row, request: &Request) -> Vec<String> {
+        if !cfg!(debug_assertions) {
+            return Vec::new();
+        }
+        let keys = row.keys().positions(request, Access::Write);
+        let keys = keys.iter().filter_map(|(at, _)| request.get(*at));
+        let entries = keys.map(|key| self.keyspace.entry(key));
+        // Large values would make debug builds crawl, and a fault shows on small ones just as well.
+        let small = entries.filter(|entry| entry.is_none_or(|entry| entry.value().len() <= 64));
+        small
+            .map(|entry| format!("{:?}", entry.map(|entry| (entry.value(), entry.deadline()))))
+            .collect()
+    }
+
+    /// Redis deletes a due key when a command looks it up (db.c, `expireIfNeeded`); the handlers never see one anyway.
+    fn remove_due_keys_of(&mut self, row: &'static Row, request: &Request) {
+        if self.keyspace.deadlines_len() == 0 {
+            return;
+        }
+        for (at, _) in row.keys().positions(request, Access::Read) {
+            if let Some(key) = request.get(at) {
+                self.keyspace.remove_if_due(key);
+            }
+        }
+    }
+
+    fn block(
+        &mut self,
+        id: SessionId,
+        db: DbIndex,
+        row: &'static Row,
+        request: &Request,
+        wait: Wait,
+        reply: Reply,
+    ) -> Reply {
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return Reply::Nothing;
+        };
+        let deadline = (wait.timeout_ms > 0).then(|| self.now.plus_millis(wait.timeout_ms));
+        let blocked = Blocked {
+            row,
+            request: wait.rewritten.unwrap_or_else(|| request.clone()),
+            db,
+            keys: wait.keys,
+            deadline,
+            timeout_reply: reply,
+            ticket: self.queues.ticket(),
+        };
+        self.queues.insert(id, &blocked);
+        self.keyspace.has_waiters = true;
+        session.blocked = Some(blocked);
+        Reply::Nothing
+    }
+
+    /// Ends the waiting of a client with the reply that its command has for that.
+    pub(crate) fn time_out(&mut self, id: SessionId) {
+        if let Some(blocked) = self.unblock(id) {
+            self.send(id, blocked.timeout_reply);
+            self.run_buffered(id);
+        }
+    }
+
+    /// Takes a client out of all queues; its command if it was waiting.
+    pub(crate) fn unblock(&mut self, id: SessionId) -> Option<Blocked> {
+        let blocked = self.sessions.get_mut(&id)?.blocked.take()?;
+        self.queues.remove(&blocked);
+        self.keyspace.has_waiters = !self.queues.is_empty();
+        Some(blocked)
+    }
+
+    /// What follows a whole command, EXEC or script: clients that waited for what it wrote are served, in order of arrival.
+    pub(crate) fn after_command(&mut self) {
+        self.publish_events();
+        while !self.keyspace.touched.is_empty() {
+            let mut freed = Vec::new();
+            for (db, key) in std::mem::take(&mut self.keyspace.touched) {
+                for id in self.queues.waiting_for(db, &key) {
+                    self.serve(id, &mut freed);
+                }
+            }
+            self.publish_events();
+            for id in freed {
+                self.run_buffered(id);
+            }
+        }
+    }
+
+    /// Runs a waiting client's command again; if it no longer waits, the client is answered and noted in `freed`.
+    fn serve(&mut self, id: SessionId, freed: &mut Vec<SessionId>) {
+        let Some(blocked) = self
+            .sessions
+            .get_mut(&id)
+            .and_then(|session| session.blocked.clone())
+        else {
+            return;
+        };
+        let Handler::Write(handler) = blocked.row.handler() else {
+            return;
+        };
+        self.keyspace.set_now(self.now);
+        self.keyspace.select(blocked.db);
+        self.remove_due_keys_of(blocked.row, &blocked.request);
+        let (reply, wait) = self.call_write(blocked.row, &blocked.request, handler);
+        if wait.is_none() {
+            self.unblock(id);
+            self.send(id, reply);
+            freed.push(id);
+        }
+    }
+
+    /// Hands the recorded keyspace events to whoever listens.
+    fn publish_events(&mut self) {
+        self.keyspace.events.clear();
+    }
+}
+
+/// The row that a request names, with its arity checked. Errors: unknown command or subcommand; wrong number of arguments.
+pub(crate) fn resolve(request: &Request) -> Result<&'static Row, CommandError> {
+    let Some(mut row) = lookup(request.name()) else {
+        return Err(unknown_command(request));
+    };
+    if !row.subcommands().is_empty()
+        && let Some(name) = request.get(1)
+    {
+        row = row
+            .subcommand(name)
+            .ok_or_else(|| unknown_subcommand(row, name))?;
+    }
+    if row.accepts(request.len()) {
+        Ok(row)
+    } else {
+        Err(CommandError::WrongArity(row.full_name().into()))
+    }
+}
+
+/// Redis prints at most this many bytes of a name and of all arguments together.
+const ECHO_LEN_MAX: usize = 128;
+
+fn unknown_command(request: &Request) -> CommandError {
+    let mut arguments = Vec::new();
+    for word in request.words().skip(1) {
+        if arguments.len() >= ECHO_LEN_MAX {
+            break;
+        }
+        arguments.push(b'\'');
+        arguments.extend_from_slice(printable(word, ECHO_LEN_MAX - arguments.len() + 1));
+        arguments.extend_from_slice(b"' ");
+    }
+    let name = printable(request.name(), ECHO_LEN_MAX);
+    let parts: [&[u8]; 4] = [
+        b"ERR unknown command '",
+        name,
+        b"', with args beginning with: ",
+        &arguments,
+    ];
+    CommandError::custom(parts.concat())
+}
+
+fn unknown_subcommand(row: &Row, name: &[u8]) -> CommandError {
+    let container = row.full_name().to_ascii_uppercase();
+    let parts: [&[u8]; 5] = [
+        b"ERR unknown subcommand '",
+        printable(name, ECHO_LEN_MAX),
+        b"'. Try ",
+        container.as_bytes(),
+        b" HELP.",
+    ];
+    CommandError::custom(parts.concat())
+}
+
+/// An echoed argument is cut, and ends at its first NUL byte, since Redis prints it as a C string.
+fn printable(bytes: &[u8], len_max: usize) -> &[u8] {
+    let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
+    &bytes[..end.min(len_max)]
+}

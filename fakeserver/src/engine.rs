@@ -1,0 +1,313 @@
+//! [`Engine`]: the whole server without input and output.
+//!
+//! A driver tells it what arrived and what time it is, and asks what to send and when to come back. A command, an EXEC and a
+//! script each run to their end inside of one call, so they are atomic by construction.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use crate::blocking::WaitQueues;
+use crate::clock::Timestamp;
+use crate::config::Config;
+use crate::keyspace::{DbIndex, Keyspace};
+use crate::session::{Session, SessionId, Sink};
+use crate::value::Blob;
+use crate::wire::{Limits, Protocol, ProtocolError, Reply, Request, RequestDecoder};
+
+/// Due keys that one background slice removes at most; the rest waits for the next slice, so that a million keys that expire
+/// at once delay nobody.
+const EXPIRE_SLICE: usize = 100;
+
+/// Bytes of output after which a session's further requests wait until the driver has taken what there is: a pipeline of a
+/// hundred thousand reads of large values must not pile up gigabytes, nor keep the other clients waiting for its end.
+const OUTPUT_BATCH: usize = 1024 * 1024;
+
+/// The server: databases, sessions and everything between them.
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) keyspace: Keyspace,
+    pub(crate) config: Config,
+    pub(crate) rng: fastrand::Rng,
+    pub(crate) sessions: HashMap<SessionId, Box<Session>, foldhash::fast::FixedState>,
+    pub(crate) queues: WaitQueues,
+    /// Sessions that have something to send or are to be closed, and of which the driver has not been told.
+    pub(crate) ready: BTreeSet<SessionId>,
+    pub(crate) now: Timestamp,
+    pub(crate) started_at: Timestamp,
+    session_count: u64,
+}
+
+/// What kind of connection a session belongs to.
+#[derive(Clone, Debug, Default)]
+pub struct Peer {
+    /// The peer's address as `CLIENT LIST` prints it, `127.0.0.1:1234`.
+    pub address: String,
+    /// The server's own address of this connection.
+    pub local_address: String,
+}
+
+/// What a driver has to do for a session.
+#[derive(Debug, Default, PartialEq)]
+pub struct Transmit {
+    /// Close the connection once everything has been sent.
+    pub close: bool,
+    /// Requests are waiting for this output to be sent: call [`Engine::resume`] then.
+    pub more: bool,
+}
+
+impl Engine {
+    /// An empty server.
+    pub fn new(config: Config, now: Timestamp) -> Engine {
+        Engine {
+            keyspace: Keyspace::new(config.databases, config.seed),
+            rng: fastrand::Rng::with_seed(config.seed),
+            config,
+            sessions: HashMap::default(),
+            queues: WaitQueues::default(),
+            ready: BTreeSet::new(),
+            now,
+            started_at: now,
+            session_count: 0,
+        }
+    }
+
+    /// A new connection that exchanges bytes: use [`Engine::receive`] and [`Engine::poll_transmit`].
+    pub fn connect(&mut self, peer: Peer, now: Timestamp) -> SessionId {
+        self.open(peer, Sink::Wire(Vec::new()), now)
+    }
+
+    /// A new connection that exchanges values: use [`Engine::submit`] and [`Engine::poll_reply`].
+    pub fn connect_direct(&mut self, peer: Peer, now: Timestamp) -> SessionId {
+        self.open(peer, Sink::Values(VecDeque::new()), now)
+    }
+
+    fn open(&mut self, peer: Peer, sink: Sink, now: Timestamp) -> SessionId {
+        self.session_count += 1;
+        let id = SessionId(self.session_count);
+        let session = Session {
+            id,
+            db: DbIndex::default(),
+            protocol: Protocol::Resp2,
+            name: Blob::default(),
+            address: peer.address.into(),
+            local_address: peer.local_address.into(),
+            authenticated: self.config.requirepass.is_empty(),
+            transaction: None,
+            blocked: None,
+            closing: false,
+            held_back: false,
+            decoder: RequestDecoder::default(),
+            pending: VecDeque::new(),
+            sink,
+            connected_at: now.micros(),
+            active_at: now.micros(),
+            last_command: None,
+        };
+        self.sessions.insert(id, Box::new(session));
+        id
+    }
+
+    /// Takes in bytes from a connection and runs every request that they complete.
+    ///
+    /// Afterwards ask [`Engine::poll_ready`] who has something to send: it may be others too.
+    pub fn receive(&mut self, id: SessionId, bytes: &[u8], now: Timestamp) {
+        self.now = now;
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
+        session.decoder.feed(bytes);
+        let limit = self.config.client_query_buffer_limit.max(0) as usize;
+        if session.held_back && session.decoder.pending_len() > limit {
+            self.refuse(id, &ProtocolError::QueryBufferLimit);
+            return;
+        }
+        self.run_buffered(id);
+    }
+
+    /// Runs one request of a connection that exchanges values; the replies come through [`Engine::poll_reply`].
+    pub fn submit(&mut self, id: SessionId, request: Request, now: Timestamp) {
+        self.now = now;
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
+        session.pending.push_back(request);
+        self.run_buffered(id);
+    }
+
+    /// Appends what is to be sent to a session to `out`. Call it for each session that [`Engine::poll_ready`] names.
+    pub fn poll_transmit(&mut self, id: SessionId, out: &mut Vec<u8>) -> Transmit {
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return Transmit {
+                close: true,
+                more: false,
+            };
+        };
+        self.ready.remove(&id);
+        if let Sink::Wire(bytes) = &mut session.sink {
+            if out.is_empty() {
+                std::mem::swap(out, bytes);
+            } else {
+                out.append(bytes);
+            }
+        }
+        Transmit {
+            close: session.closing,
+            more: session.held_back,
+        }
+    }
+
+    /// Goes on with requests that [`Transmit::more`] spoke of.
+    pub fn resume(&mut self, id: SessionId, now: Timestamp) {
+        self.now = now;
+        self.run_buffered(id);
+    }
+
+    /// The next reply (or push) to a session that exchanges values.
+    pub fn poll_reply(&mut self, id: SessionId) -> Option<Reply> {
+        match &mut self.sessions.get_mut(&id)?.sink {
+            Sink::Values(replies) => replies.pop_front(),
+            Sink::Wire(_) => None,
+        }
+    }
+
+    /// A session that has something to send or is to be closed; each is named once per occasion.
+    pub fn poll_ready(&mut self) -> Option<SessionId> {
+        self.ready.pop_first()
+    }
+
+    /// When [`Engine::handle_timeout`] has something to do: a client's patience ends, or a key is due.
+    pub fn poll_timeout(&self) -> Option<Timestamp> {
+        let due = self
+            .keyspace
+            .next_deadline()
+            .filter(|_| self.config.active_expire);
+        // A key is due once its deadline has passed, hence the millisecond more.
+        let due = due.map(|deadline| Timestamp::from_millis(deadline.saturating_add(1)));
+        [due, self.queues.next_deadline()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Lets time pass: ends the waiting of clients whose time is over and removes a slice of the due keys.
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        self.now = now;
+        self.keyspace.set_now(now);
+        while let Some(id) = self.queues.first_due(now) {
+            self.time_out(id);
+        }
+        if self.config.active_expire {
+            self.keyspace.remove_due(EXPIRE_SLICE);
+        }
+        self.after_command();
+    }
+
+    /// Forgets a connection: whatever it watched, waited for or had queued is gone.
+    pub fn disconnect(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.remove(&id) else {
+            return;
+        };
+        self.keyspace.watch.unwatch(id);
+        if let Some(blocked) = session.blocked {
+            self.queues.remove(&blocked);
+            self.keyspace.has_waiters = !self.queues.is_empty();
+        }
+        self.ready.remove(&id);
+    }
+
+    /// The protocol version that a session speaks.
+    pub fn protocol(&self, id: SessionId) -> Protocol {
+        self.sessions
+            .get(&id)
+            .map(|session| session.protocol)
+            .unwrap_or_default()
+    }
+
+    /// The database that a session has selected.
+    pub fn db(&self, id: SessionId) -> DbIndex {
+        self.sessions
+            .get(&id)
+            .map(|session| session.db)
+            .unwrap_or_default()
+    }
+
+    /// Whether a session waits in a blocking command.
+    pub fn is_blocked(&self, id: SessionId) -> bool {
+        self.sessions
+            .get(&id)
+            .is_some_and(|session| session.blocked.is_some())
+    }
+
+    /// Whether a connection is still known; an unknown one has been closed by the server.
+    pub fn is_connected(&self, id: SessionId) -> bool {
+        self.sessions
+            .get(&id)
+            .is_some_and(|session| !session.closing)
+    }
+
+    /// Runs the requests that a session has sent and that nothing holds back.
+    pub(crate) fn run_buffered(&mut self, id: SessionId) {
+        let mut request = Request::default();
+        // The decoder leaves the session for the batch, so that a request can be run without a copy.
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
+        let mut decoder = std::mem::take(&mut session.decoder);
+        loop {
+            let Some(session) = self.sessions.get_mut(&id) else {
+                return;
+            };
+            if session.blocked.is_some() || session.closing {
+                break;
+            }
+            session.held_back = session.output_len() >= OUTPUT_BATCH;
+            if session.held_back {
+                break;
+            }
+            if let Some(next) = session.pending.pop_front() {
+                self.run(id, &next);
+                continue;
+            }
+            let limits = Limits {
+                bulk_len_max: self.config.proto_max_bulk_len,
+                query_buffer_max: self.config.client_query_buffer_limit.max(0) as usize,
+                authenticated: session.authenticated,
+            };
+            match decoder.next(&mut request, &limits) {
+                Ok(true) => self.run(id, &request),
+                Ok(false) => break,
+                Err(error) => {
+                    self.refuse(id, &error);
+                    break;
+                }
+            }
+        }
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.decoder = decoder;
+            if session.has_output() {
+                self.ready.insert(id);
+            }
+        }
+    }
+
+    /// Answers a request that cannot be read and closes the connection.
+    fn refuse(&mut self, id: SessionId, error: &ProtocolError) {
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
+        session.closing = true;
+        if *error != ProtocolError::QueryBufferLimit {
+            let text = format!("ERR Protocol error: {error}");
+            session.send(Reply::Error(crate::error::CommandError::custom(text)));
+        }
+    }
+
+    /// Hands a reply or a push to a session and remembers to tell its driver.
+    pub(crate) fn send(&mut self, id: SessionId, reply: Reply) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.send(reply);
+            if session.has_output() {
+                self.ready.insert(id);
+            }
+        }
+    }
+}

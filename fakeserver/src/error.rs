@@ -1,0 +1,91 @@
+//! [`CommandError`]: every simple error that a command can answer, one variant each, texts as redis-server 7.0.15 spells them.
+//!
+//! Variants are in alphabetical order.
+
+use thiserror::Error;
+
+use crate::value::Blob;
+
+/// An error that a client caused; it is answered and nothing else happens.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// A text that is not known before run time: a script's own error, or one that names what the client sent.
+    #[error("{}", String::from_utf8_lossy(.0))]
+    Custom(Blob),
+    /// `EXEC` of a transaction in which a command could not be queued.
+    #[error("EXECABORT Transaction discarded because of previous errors.")]
+    ExecAbort,
+    /// `INCR` and its kin beyond `i64`.
+    #[error("ERR increment or decrement would overflow")]
+    IncrementOverflow,
+    /// A database number beyond `databases`.
+    #[error("ERR DB index is out of range")]
+    DbIndexOutOfRange,
+    /// `DISCARD` outside of a transaction.
+    #[error("ERR DISCARD without MULTI")]
+    DiscardWithoutMulti,
+    /// `EXEC` outside of a transaction.
+    #[error("ERR EXEC without MULTI")]
+    ExecWithoutMulti,
+    /// A scan cursor that is no number.
+    #[error("ERR invalid cursor")]
+    InvalidCursor,
+    /// A relative or absolute time that does not fit.
+    #[error("ERR invalid expire time in '{0}' command")]
+    InvalidExpire(&'static str),
+    /// `MULTI` inside of a transaction.
+    #[error("ERR MULTI calls can not be nested")]
+    MultiNested,
+    /// A command before authentication.
+    #[error("NOAUTH Authentication required.")]
+    NoAuth,
+    /// A key that must exist does not.
+    #[error("ERR no such key")]
+    NoSuchKey,
+    /// A float argument that is none.
+    #[error("ERR value is not a valid float")]
+    NotAFloat,
+    /// An integer argument that is none, or does not fit.
+    #[error("ERR value is not an integer or out of range")]
+    NotAnInteger,
+    /// An index or length out of its range.
+    #[error("ERR value is out of range")]
+    OutOfRange,
+    /// A length or count that must not be negative.
+    #[error("ERR value is out of range, must be positive")]
+    OutOfRangePositive,
+    /// A command that scripts may not call.
+    #[error("ERR This Redis command is not allowed from script")]
+    NotAllowedFromScript,
+    /// A command that a transaction may not hold.
+    #[error("ERR Command not allowed inside a transaction")]
+    NotAllowedInTransaction,
+    /// An option or combination that the command does not know.
+    #[error("ERR syntax error")]
+    Syntax,
+    /// `WATCH` inside of a transaction.
+    #[error("ERR WATCH inside MULTI is not allowed")]
+    WatchInsideMulti,
+    /// A key that holds another type.
+    #[error("WRONGTYPE Operation against a key holding the wrong kind of value")]
+    WrongType,
+    /// Too few or too many arguments; the full name in lower case, `config|get` for a subcommand.
+    #[error("ERR wrong number of arguments for '{0}' command")]
+    WrongArity(Box<str>),
+}
+
+impl CommandError {
+    /// An error whose text is made at run time, its code included.
+    pub fn custom(text: impl Into<Blob>) -> CommandError {
+        CommandError::Custom(text.into())
+    }
+
+    /// The error's text as it is sent, its code included; it can echo bytes that are not UTF-8.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            CommandError::Custom(text) => text.to_vec(),
+            error => error.to_string().into_bytes(),
+        }
+    }
+}

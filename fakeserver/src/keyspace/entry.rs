@@ -1,0 +1,249 @@
+//! What stands under a key: a value of one of Redis' types, its deadline, and when it was last used.
+
+use std::cell::Cell;
+
+use crate::clock::Timestamp;
+use crate::value::{Hash, List, Set, SortedSet, StringValue};
+
+/// No deadline, in the place of one.
+const NEVER: i64 = i64::MAX;
+
+/// A value with its deadline and its last access.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    value: Value,
+    deadline: i64,
+    accessed: Cell<u32>,
+}
+
+impl Entry {
+    /// A value without a deadline, used just now.
+    pub fn new(value: Value, now: Timestamp) -> Entry {
+        Entry {
+            value,
+            deadline: NEVER,
+            accessed: Cell::new(now.seconds() as u32),
+        }
+    }
+
+    /// The value.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// The value, to change.
+    pub fn value_mut(&mut self) -> &mut Value {
+        &mut self.value
+    }
+
+    /// The value alone.
+    pub fn into_value(self) -> Value {
+        self.value
+    }
+
+    /// The deadline, in milliseconds since the epoch.
+    pub fn deadline(&self) -> Option<i64> {
+        (self.deadline != NEVER).then_some(self.deadline)
+    }
+
+    /// Sets or removes the deadline. Inside of a keyspace use [`super::Keyspace::set_deadline`], which keeps the index.
+    pub fn set_deadline(&mut self, deadline: Option<i64>) {
+        self.deadline = deadline.unwrap_or(NEVER);
+    }
+
+    /// Notes an access, for `OBJECT IDLETIME`.
+    pub fn touch(&self, now: Timestamp) {
+        self.accessed.set(now.seconds() as u32);
+    }
+
+    /// Seconds since the last access.
+    pub fn idle_seconds(&self, now: Timestamp) -> u32 {
+        (now.seconds() as u32).saturating_sub(self.accessed.get())
+    }
+
+    /// Sets the last access to so many seconds before `now` (`RESTORE IDLETIME`).
+    pub fn set_idle_seconds(&self, now: Timestamp, idle: u32) {
+        self.accessed
+            .set((now.seconds() as u32).saturating_sub(idle));
+    }
+}
+
+/// A value of one of Redis' types.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Value {
+    /// A string.
+    String(StringValue),
+    /// A list.
+    List(Box<List>),
+    /// A hash.
+    Hash(Box<Hash>),
+    /// A set.
+    Set(Box<Set>),
+    /// A sorted set.
+    SortedSet(Box<SortedSet>),
+}
+
+impl Value {
+    /// The name that `TYPE` answers.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Value::String(_) => "string",
+            Value::List(_) => "list",
+            Value::Hash(_) => "hash",
+            Value::Set(_) => "set",
+            Value::SortedSet(_) => "zset",
+        }
+    }
+
+    /// The name that `OBJECT ENCODING` answers.
+    pub fn encoding(&self) -> &'static str {
+        match self {
+            Value::String(value) => value.encoding(),
+            Value::List(value) => value.encoding(),
+            Value::Hash(value) => value.encoding(),
+            Value::Set(value) => value.encoding(),
+            Value::SortedSet(value) => value.encoding(),
+        }
+    }
+
+    /// Number of elements; of a string, its bytes.
+    #[allow(
+        clippy::len_without_is_empty,
+        reason = "an empty string is a value, an empty container is none"
+    )]
+    pub fn len(&self) -> usize {
+        match self {
+            Value::String(value) => value.to_blob().len(),
+            Value::List(value) => value.len(),
+            Value::Hash(value) => value.len(),
+            Value::Set(value) => value.len(),
+            Value::SortedSet(value) => value.len(),
+        }
+    }
+
+    /// Whether this is a container without elements, which Redis never keeps.
+    pub fn is_empty_container(&self) -> bool {
+        !matches!(self, Value::String(_)) && self.len() == 0
+    }
+}
+
+/// A type that a key can hold.
+pub trait Typed: Sized {
+    /// The value as this type, if it is one.
+    fn of(value: &Value) -> Option<&Self>;
+    /// The value as this type, to change.
+    fn of_mut(value: &mut Value) -> Option<&mut Self>;
+    /// This as a value.
+    fn into_value(self) -> Value;
+}
+
+impl Typed for StringValue {
+    fn of(value: &Value) -> Option<&StringValue> {
+        if let Value::String(value) = value {
+            Some(value)
+        } else {
+            None
+        }
+    }
+
+    fn of_mut(value: &mut Value) -> Option<&mut StringValue> {
+        if let Value::String(value) = value {
+            Some(value)
+        } else {
+            None
+        }
+    }
+
+    fn into_value(self) -> Value {
+        Value::String(self)
+    }
+}
+
+impl Typed for List {
+    fn of(value: &Value) -> Option<&List> {
+        if let Value::List(value) = value {
+            Some(value)
+        } else {
+            None
+        }
+    }
+
+    fn of_mut(value: &mut Value) -> Option<&mut List> {
+        if let Value::List(value) = value {
+            Some(value)
+        } else {
+            None
+        }
+    }
+
+    fn into_value(self) -> Value {
+        Value::List(Box::new(self))
+    }
+}
+
+impl Typed for Hash {
+    fn of(value: &Value) -> Option<&Hash> {
+        if let Value::Hash(value) = value {
+            Some(value)
+        } else {
+            None
+        }
+    }
+
+    fn of_mut(value: &mut Value) -> Option<&mut Hash> {
+        if let Value::Hash(value) = value {
+            Some(value)
+        } else {
+            None
+        }
+    }
+
+    fn into_value(self) -> Value {
+        Value::Hash(Box::new(self))
+    }
+}
+
+impl Typed for Set {
+    fn of(value: &Value) -> Option<&Set> {
+        if let Value::Set(value) = value {
+            Some(value)
+        } else {
+            None
+        }
+    }
+
+    fn of_mut(value: &mut Value) -> Option<&mut Set> {
+        if let Value::Set(value) = value {
+            Some(value)
+        } else {
+            None
+        }
+    }
+
+    fn into_value(self) -> Value {
+        Value::Set(Box::new(self))
+    }
+}
+
+impl Typed for SortedSet {
+    fn of(value: &Value) -> Option<&SortedSet> {
+        if let Value::SortedSet(value) = value {
+            Some(value)
+        } else {
+            None
+        }
+    }
+
+    fn of_mut(value: &mut Value) -> Option<&mut SortedSet> {
+        if let Value::SortedSet(value) = value {
+            Some(value)
+        } else {
+            None
+        }
+    }
+
+    fn into_value(self) -> Value {
+        Value::SortedSet(Box::new(self))
+    }
+}

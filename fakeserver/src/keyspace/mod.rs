@@ -1,0 +1,465 @@
+//! The keyspace: databases of keys, typed access, and the one door through which every change is reported.
+//!
+//! Typed access hides a key whose deadline has passed, so no handler ever sees one. [`Keyspace::changed`] is the single place
+//! where a write has its consequences: watchers are marked, events recorded, waiters noted, empty containers removed.
+
+mod entry;
+mod expiry;
+mod notify;
+mod watch;
+
+use std::cell::Cell;
+
+pub use entry::{Entry, Typed, Value};
+pub use notify::{Class, Classes, Event, KeyEvent};
+pub use watch::{WatchRegistry, WatchedKey};
+
+use crate::clock::Timestamp;
+use crate::error::CommandError;
+use crate::value::{Blob, Dict};
+use expiry::ExpiryIndex;
+
+/// Index of a logical database, below the `databases` setting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DbIndex(pub usize);
+
+/// One logical database.
+#[derive(Debug)]
+struct Db {
+    dict: Dict<Entry>,
+    expiry: ExpiryIndex,
+}
+
+impl Db {
+    fn new(seed: u64) -> Db {
+        Db {
+            dict: Dict::new(seed),
+            expiry: ExpiryIndex::default(),
+        }
+    }
+}
+
+/// Counters that `INFO` prints.
+#[derive(Debug, Default)]
+pub struct KeyspaceStats {
+    /// Keys removed because their deadline passed.
+    pub expired_keys: u64,
+    /// Lookups of read commands that found a key.
+    pub hits: Cell<u64>,
+    /// Lookups of read commands that found none.
+    pub misses: Cell<u64>,
+    /// Changes since start, as `rdb_changes_since_last_save` counts them.
+    pub dirty: u64,
+}
+
+/// All databases of a server, seen through the one that the running command has selected.
+#[derive(Debug)]
+pub struct Keyspace {
+    dbs: Vec<Db>,
+    selected: usize,
+    now: Timestamp,
+    seed: u64,
+    /// Which classes of events are recorded (`notify-keyspace-events`).
+    pub(crate) notify: Classes,
+    pub(crate) watch: WatchRegistry,
+    /// Events since the engine last took them, in order.
+    pub(crate) events: Vec<KeyEvent>,
+    /// Keys written since the engine last looked for clients that wait for them, in order.
+    pub(crate) touched: Vec<(DbIndex, Blob)>,
+    /// Whether any client waits for a key; without one `touched` stays empty.
+    pub(crate) has_waiters: bool,
+    /// Counters that `INFO` prints.
+    pub stats: KeyspaceStats,
+}
+
+impl Keyspace {
+    /// `databases` empty databases, with hash tables keyed by `seed`.
+    pub fn new(databases: usize, seed: u64) -> Keyspace {
+        Keyspace {
+            dbs: (0..databases.max(1)).map(|_| Db::new(seed)).collect(),
+            selected: 0,
+            now: Timestamp::default(),
+            seed,
+            notify: Classes::default(),
+            watch: WatchRegistry::default(),
+            events: Vec::new(),
+            touched: Vec::new(),
+            has_waiters: false,
+            stats: KeyspaceStats::default(),
+        }
+    }
+
+    /// Number of databases.
+    pub fn databases(&self) -> usize {
+        self.dbs.len()
+    }
+
+    /// The seed of all hash tables; containers that hold a [`Dict`] take it from here.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The database that the keyspace's methods act on.
+    pub fn selected(&self) -> DbIndex {
+        DbIndex(self.selected)
+    }
+
+    /// Makes another database the one that methods act on; the engine restores the session's before the next command.
+    pub fn select(&mut self, db: DbIndex) {
+        debug_assert!(
+            db.0 < self.dbs.len(),
+            "callers check the index against `databases`"
+        );
+        self.selected = db.0.min(self.dbs.len() - 1);
+    }
+
+    /// The time of the running command; it stands still inside of EXEC and scripts.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    pub(crate) fn set_now(&mut self, now: Timestamp) {
+        self.now = now;
+    }
+
+    fn db(&self) -> &Db {
+        &self.dbs[self.selected]
+    }
+
+    fn db_mut(&mut self) -> &mut Db {
+        &mut self.dbs[self.selected]
+    }
+
+    fn is_due(&self, entry: &Entry) -> bool {
+        entry
+            .deadline()
+            .is_some_and(|deadline| deadline < self.now.millis())
+    }
+
+    /// The entry of `key`, unless its deadline has passed.
+    pub fn entry(&self, key: &[u8]) -> Option<&Entry> {
+        self.db().dict.get(key).filter(|entry| !self.is_due(entry))
+    }
+
+    /// The value of `key`, without counting a hit or a miss.
+    pub fn value(&self, key: &[u8]) -> Option<&Value> {
+        self.entry(key).map(Entry::value)
+    }
+
+    /// Whether `key` exists.
+    pub fn exists(&self, key: &[u8]) -> bool {
+        self.entry(key).is_some()
+    }
+
+    /// The value of `key` of any type, for a read command: counts a hit or a miss.
+    pub fn read_any(&self, key: &[u8]) -> Option<&Value> {
+        let found = self.entry(key);
+        let counter = if found.is_some() {
+            &self.stats.hits
+        } else {
+            &self.stats.misses
+        };
+        counter.set(counter.get() + 1);
+        found
+            .inspect(|entry| entry.touch(self.now))
+            .map(Entry::value)
+    }
+
+    /// The value of `key` for a read command. Errors: `WRONGTYPE`.
+    pub fn read<T: Typed>(&self, key: &[u8]) -> Result<Option<&T>, CommandError> {
+        self.read_any(key)
+            .map(|value| T::of(value).ok_or(CommandError::WrongType))
+            .transpose()
+    }
+
+    /// The value of `key`, to look at before a write. Errors: `WRONGTYPE`.
+    pub fn peek<T: Typed>(&self, key: &[u8]) -> Result<Option<&T>, CommandError> {
+        self.value(key)
+            .map(|value| T::of(value).ok_or(CommandError::WrongType))
+            .transpose()
+    }
+
+    /// The value of `key`, to change; report the change with [`Keyspace::changed`]. Errors: `WRONGTYPE`.
+    pub fn write<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&mut T>, CommandError> {
+        let now = self.now;
+        if self.value(key).is_none() {
+            return Ok(None);
+        }
+        let Some(entry) = self.db_mut().dict.get_mut(key) else {
+            return Ok(None);
+        };
+        entry.touch(now);
+        T::of_mut(entry.value_mut())
+            .map(Some)
+            .ok_or(CommandError::WrongType)
+    }
+
+    /// The value of `key`, to change, made by `make` if the key is missing. Errors: `WRONGTYPE`.
+    ///
+    /// A container that is still empty when [`Keyspace::changed`] is called disappears again.
+    pub fn write_or_create<T: Typed>(
+        &mut self,
+        key: &[u8],
+        make: impl FnOnce() -> T,
+    ) -> Result<&mut T, CommandError> {
+        self.remove_if_due(key);
+        let now = self.now;
+        let entry = self
+            .db_mut()
+            .dict
+            .get_or_insert_with(key, || Entry::new(make().into_value(), now));
+        entry.touch(now);
+        T::of_mut(entry.value_mut()).ok_or(CommandError::WrongType)
+    }
+
+    /// Sets `key` to `value`, without a deadline, whatever it held. Report with [`Keyspace::changed`].
+    pub fn set(&mut self, key: &[u8], value: Value) {
+        let now = self.now;
+        self.remove_if_due(key);
+        let db = self.db_mut();
+        if let Some(old) = db.dict.insert(key, Entry::new(value, now))
+            && let Some(deadline) = old.deadline()
+        {
+            db.expiry.remove(deadline, key);
+        }
+    }
+
+    /// Replaces the value of `key` and keeps its deadline. Report with [`Keyspace::changed`].
+    pub fn replace(&mut self, key: &[u8], value: Value) {
+        let deadline = self.deadline(key);
+        self.set(key, value);
+        if deadline.is_some() {
+            self.set_deadline(key, deadline);
+        }
+    }
+
+    /// Removes `key`; its entry if it was there. Report with [`Keyspace::changed`].
+    pub fn remove(&mut self, key: &[u8]) -> Option<Entry> {
+        self.remove_if_due(key);
+        self.take(key)
+    }
+
+    fn take(&mut self, key: &[u8]) -> Option<Entry> {
+        let db = self.db_mut();
+        let entry = db.dict.remove(key)?;
+        if let Some(deadline) = entry.deadline() {
+            db.expiry.remove(deadline, key);
+        }
+        Some(entry)
+    }
+
+    /// Puts an entry with its deadline under `key`, which must be free; for RENAME, MOVE and their like. Report with
+    /// [`Keyspace::changed`].
+    pub fn put(&mut self, key: &[u8], entry: Entry) {
+        let deadline = entry.deadline();
+        let db = self.db_mut();
+        db.dict.insert(key, entry);
+        if let Some(deadline) = deadline {
+            db.expiry.insert(deadline, key);
+        }
+    }
+
+    /// The deadline of `key` in milliseconds since the epoch.
+    pub fn deadline(&self, key: &[u8]) -> Option<i64> {
+        self.entry(key).and_then(Entry::deadline)
+    }
+
+    /// Gives `key` a deadline in milliseconds since the epoch, or none. Report with [`Keyspace::changed`].
+    pub fn set_deadline(&mut self, key: &[u8], deadline: Option<i64>) {
+        let db = self.db_mut();
+        let Some(entry) = db.dict.get_mut(key) else {
+            return;
+        };
+        if let Some(old) = entry.deadline() {
+            db.expiry.remove(old, key);
+        }
+        entry.set_deadline(deadline);
+        if let Some(new) = deadline {
+            db.expiry.insert(new, key);
+        }
+    }
+
+    /// Reports that `key` of the selected database was changed: the one door of all consequences.
+    pub fn changed(&mut self, key: &[u8], event: Event) {
+        self.stats.dirty += 1;
+        let db = self.selected();
+        self.touch_watchers(key);
+        if self.has_waiters {
+            self.touched.push((db, Blob::from(key)));
+        }
+        self.notify(key, event);
+        if self
+            .db()
+            .dict
+            .get(key)
+            .is_some_and(|entry| entry.value().is_empty_container())
+        {
+            self.take(key);
+            self.notify(key, Event::generic("del"));
+        }
+    }
+
+    /// Records an event that changes nothing by itself, if its class is wanted.
+    pub fn notify(&mut self, key: &[u8], event: Event) {
+        if self.notify.wants(event.class()) {
+            let db = self.selected();
+            self.events.push(KeyEvent {
+                db,
+                key: Blob::from(key),
+                event,
+            });
+        }
+    }
+
+    /// Removes `key` if its deadline has passed, as Redis does on access.
+    pub(crate) fn remove_if_due(&mut self, key: &[u8]) -> bool {
+        let due = !self.db().expiry.is_empty()
+            && self
+                .db()
+                .dict
+                .get(key)
+                .is_some_and(|entry| self.is_due(entry));
+        if due {
+            self.take(key);
+            self.stats.expired_keys += 1;
+            self.notify(key, Event::expired());
+            self.touch_watchers(key);
+        }
+        due
+    }
+
+    fn touch_watchers(&mut self, key: &[u8]) {
+        if !self.watch.is_empty() {
+            let exists = self.db().dict.contains(key);
+            self.watch.touch(self.selected(), key, exists);
+        }
+    }
+
+    /// Whether `key` stands in a database with its deadline passed.
+    pub(crate) fn stands_due(&self, db: DbIndex, key: &[u8]) -> bool {
+        self.dbs
+            .get(db.0)
+            .and_then(|db| db.dict.get(key))
+            .is_some_and(|entry| self.is_due(entry))
+    }
+
+    /// Removes at most `limit` due keys of all databases; whether more may be due.
+    pub(crate) fn remove_due(&mut self, limit: usize) -> bool {
+        let (selected, mut left) = (self.selected, limit);
+        for db in 0..self.dbs.len() {
+            self.selected = db;
+            while let Some(key) = self.db().expiry.first_due(self.now.millis()) {
+                if left == 0 {
+                    self.selected = selected;
+                    return true;
+                }
+                left -= 1;
+                self.remove_if_due(&key);
+            }
+        }
+        self.selected = selected;
+        false
+    }
+
+    /// The earliest deadline of all databases, in milliseconds since the epoch.
+    pub(crate) fn next_deadline(&self) -> Option<i64> {
+        self.dbs.iter().filter_map(|db| db.expiry.first()).min()
+    }
+
+    /// Keys of the selected database, due ones included, as `DBSIZE` counts.
+    pub fn len(&self) -> usize {
+        self.db().dict.len()
+    }
+
+    /// Whether the selected database holds no key.
+    pub fn is_empty(&self) -> bool {
+        self.db().dict.is_empty()
+    }
+
+    /// Keys of the selected database that have a deadline.
+    pub fn deadlines_len(&self) -> usize {
+        self.db().expiry.len()
+    }
+
+    /// Sum of the remaining times of the selected database's keys with a deadline, and their number, for `INFO keyspace`.
+    pub fn deadlines_sum(&self) -> i128 {
+        self.db().expiry.sum()
+    }
+
+    /// All live keys of the selected database with their entries.
+    pub fn iter(&self) -> impl Iterator<Item = (&Blob, &Entry)> {
+        self.db()
+            .dict
+            .iter()
+            .filter(|(_, entry)| !self.is_due(entry))
+    }
+
+    /// Visits the selected database's live keys from `cursor` on, as [`Dict::scan`].
+    pub fn scan<'a>(
+        &'a self,
+        cursor: u64,
+        mut visit: impl FnMut(&'a Blob, &'a Entry),
+        enough: impl FnMut() -> bool,
+    ) -> u64 {
+        let visit_live = |key: &'a Blob, entry: &'a Entry| {
+            if !self.is_due(entry) {
+                visit(key, entry);
+            }
+        };
+        self.db().dict.scan(cursor, visit_live, enough)
+    }
+
+    /// A live key chosen by `choose`, which is given the number of slots and answers an index below it.
+    pub fn random_key(&self, mut choose: impl FnMut(usize) -> usize) -> Option<&Blob> {
+        let dict = &self.db().dict;
+        if dict.is_empty() {
+            return None;
+        }
+        // Redis gives up after 100 due keys in a row only when it may not delete them; looking through all is our bound.
+        for _ in 0..100 {
+            let (key, entry) = dict.at(choose(dict.len()))?;
+            if !self.is_due(entry) {
+                return Some(key);
+            }
+        }
+        self.iter().next().map(|(key, _)| key)
+    }
+
+    /// Removes every key of one database; how many there were. Watchers of keys that existed are marked.
+    pub fn flush(&mut self, db: DbIndex) -> usize {
+        let seed = self.seed;
+        let Some(slot) = self.dbs.get_mut(db.0) else {
+            return 0;
+        };
+        let old = std::mem::replace(slot, Db::new(seed));
+        self.watch
+            .touch_all(db, |key| old.dict.contains(key), |_| false);
+        self.stats.dirty += old.dict.len() as u64;
+        old.dict.len()
+    }
+
+    /// Exchanges the contents of two databases. Watchers of keys that exist on either side are marked.
+    pub fn swap(&mut self, a: DbIndex, b: DbIndex) {
+        if a == b || a.0 >= self.dbs.len() || b.0 >= self.dbs.len() {
+            return;
+        }
+        self.dbs.swap(a.0, b.0);
+        for db in [a, b] {
+            let (one, other) = (&self.dbs[a.0].dict, &self.dbs[b.0].dict);
+            let affected = |key: &[u8]| one.contains(key) || other.contains(key);
+            self.watch
+                .touch_all(db, affected, |key| self.dbs[db.0].dict.contains(key));
+        }
+        self.stats.dirty += 1;
+        if self.has_waiters {
+            for db in [a, b] {
+                let keys: Vec<_> = self.dbs[db.0]
+                    .dict
+                    .keys()
+                    .map(|key| (db, key.clone()))
+                    .collect();
+                self.touched.extend(keys);
+            }
+        }
+    }
+}

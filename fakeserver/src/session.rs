@@ -1,0 +1,94 @@
+//! [`Session`]: what the server knows of one connection.
+
+use std::collections::VecDeque;
+
+use crate::blocking::Blocked;
+use crate::command::Row;
+use crate::keyspace::DbIndex;
+use crate::value::Blob;
+use crate::wire::{Protocol, Reply, Request, RequestDecoder, encode};
+
+/// A connection's number, as `CLIENT ID` answers it: never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId(pub u64);
+
+/// Where a session's replies go.
+#[derive(Debug)]
+pub(crate) enum Sink {
+    /// Encoded, for a byte stream.
+    Wire(Vec<u8>),
+    /// As values, for a driver without a byte stream.
+    Values(VecDeque<Reply>),
+}
+
+/// A command that waits for EXEC.
+#[derive(Clone, Debug)]
+pub(crate) struct Queued {
+    pub row: &'static Row,
+    pub request: Request,
+}
+
+/// The state of `MULTI`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Transaction {
+    pub queue: Vec<Queued>,
+    /// A command could not be queued, so EXEC will be refused.
+    pub dirty_exec: bool,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub id: SessionId,
+    pub db: DbIndex,
+    pub protocol: Protocol,
+    pub name: Blob,
+    /// Peer and own address as `CLIENT LIST` prints them.
+    pub address: Box<str>,
+    pub local_address: Box<str>,
+    pub authenticated: bool,
+    pub transaction: Option<Transaction>,
+    pub blocked: Option<Blocked>,
+    /// The connection is to be closed once what is in the sink has been sent.
+    pub closing: bool,
+    /// More requests are there, but the output has to be sent first.
+    pub held_back: bool,
+    pub decoder: RequestDecoder,
+    /// Requests of a driver without a byte stream that arrived while the session was blocked.
+    pub pending: VecDeque<Request>,
+    pub sink: Sink,
+    /// When the connection was made and when it last sent a command, microseconds since the epoch.
+    pub connected_at: i64,
+    pub active_at: i64,
+    /// Full name of the last command, for `CLIENT LIST`.
+    pub last_command: Option<&'static Row>,
+}
+
+impl Session {
+    /// Hands a reply to the connection.
+    pub(crate) fn send(&mut self, reply: Reply) {
+        match (&mut self.sink, reply) {
+            (_, Reply::Nothing) => {}
+            (Sink::Wire(out), reply) => encode(&reply, self.protocol, out),
+            (Sink::Values(replies), Reply::Several(several)) => replies.extend(several),
+            (Sink::Values(replies), reply) => replies.push_back(reply),
+        }
+    }
+
+    /// Bytes that wait to be sent.
+    pub(crate) fn output_len(&self) -> usize {
+        match &self.sink {
+            Sink::Wire(out) => out.len(),
+            Sink::Values(_) => 0,
+        }
+    }
+
+    /// Whether something waits to be sent, or the connection to be closed.
+    pub(crate) fn has_output(&self) -> bool {
+        self.closing
+            || match &self.sink {
+                Sink::Wire(out) => !out.is_empty(),
+                Sink::Values(replies) => !replies.is_empty(),
+            }
+    }
+}

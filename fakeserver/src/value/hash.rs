@@ -1,0 +1,24 @@
+//! [`Hash`]: the value of a hash key.
+
+/// The value of a hash key.
+#[derive(Clone, Debug)]
+pub struct Hash {
+    len: usize,
+}
+
+impl Hash {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The name that `OBJECT ENCODING` answers.
+    pub fn encoding(&self) -> &'static str {
+        "listpack"
+    }
+}

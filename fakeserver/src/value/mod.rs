@@ -1,0 +1,19 @@
+//! What a key can hold. These types know nothing of keys, sessions or commands.
+
+pub mod blob;
+pub mod dict;
+pub mod glob;
+pub mod hash;
+pub mod list;
+pub mod number;
+pub mod set;
+pub mod sorted_set;
+pub mod string;
+
+pub use blob::Blob;
+pub use dict::Dict;
+pub use hash::Hash;
+pub use list::List;
+pub use set::Set;
+pub use sorted_set::SortedSet;
+pub use string::StringValue;

@@ -1,0 +1,93 @@
+//! The reply as a value: what a handler returns, EXEC collects, Lua converts and [`super::encode`] writes.
+
+use std::borrow::Cow;
+
+use crate::error::CommandError;
+use crate::value::Blob;
+
+/// One reply of the server, independent of the protocol version that will carry it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Reply {
+    /// A simple string, `+OK`.
+    Simple(Cow<'static, str>),
+    /// A simple error, `-ERR ...`.
+    Error(CommandError),
+    /// A 64-bit integer, `:1`.
+    Integer(i64),
+    /// A bulk string, `$3`.
+    Bulk(Blob),
+    /// A missing value: `$-1` in RESP2, `_` in RESP3.
+    Null,
+    /// A missing array: `*-1` in RESP2, `_` in RESP3.
+    NullArray,
+    /// An array.
+    Array(Vec<Reply>),
+    /// A map: a flat array in RESP2.
+    Map(Vec<(Reply, Reply)>),
+    /// A set: an array in RESP2.
+    Set(Vec<Reply>),
+    /// An out-of-band push: an array in RESP2.
+    Push(Vec<Reply>),
+    /// A double: a bulk string with 17 digits in RESP2, `,` in RESP3.
+    Double(f64),
+    /// A boolean: `:1` or `:0` in RESP2, `#t` or `#f` in RESP3.
+    Boolean(bool),
+    /// A big number, decimal digits: a bulk string in RESP2, `(` in RESP3.
+    BigNumber(Box<str>),
+    /// A verbatim string with its three-letter format: a plain bulk string in RESP2, `=` in RESP3.
+    Verbatim([u8; 3], Blob),
+    /// Attributes in front of a reply: left out in RESP2, `|` in RESP3.
+    Attribute(Vec<(Reply, Reply)>, Box<Reply>),
+    /// Several replies to one command, one after the other, as `SUBSCRIBE a b` sends them.
+    Several(Vec<Reply>),
+    /// Nothing is sent now: the client waits (a blocking command), or asked for silence.
+    Nothing,
+}
+
+impl Reply {
+    /// `+OK`.
+    pub const OK: Reply = Reply::Simple(Cow::Borrowed("OK"));
+
+    /// A bulk string of these bytes.
+    pub fn bulk(bytes: impl AsRef<[u8]>) -> Reply {
+        Reply::Bulk(Blob::from(bytes.as_ref()))
+    }
+
+    /// A simple string of a constant text without line breaks.
+    pub const fn simple(text: &'static str) -> Reply {
+        Reply::Simple(Cow::Borrowed(text))
+    }
+
+    /// A length or count as integer.
+    pub fn count(n: usize) -> Reply {
+        Reply::Integer(n as i64)
+    }
+
+    /// `:1` or `:0`, which is how most commands answer yes or no in both protocols.
+    pub fn flag(yes: bool) -> Reply {
+        Reply::Integer(i64::from(yes))
+    }
+
+    /// An array of bulk strings.
+    pub fn bulks<T: AsRef<[u8]>>(items: impl IntoIterator<Item = T>) -> Reply {
+        Reply::Array(items.into_iter().map(Reply::bulk).collect())
+    }
+
+    /// Whether this is an error reply.
+    pub fn is_error(&self) -> bool {
+        matches!(self, Reply::Error(_))
+    }
+}
+
+impl From<CommandError> for Reply {
+    fn from(error: CommandError) -> Reply {
+        Reply::Error(error)
+    }
+}
+
+impl From<Result<Reply, CommandError>> for Reply {
+    fn from(result: Result<Reply, CommandError>) -> Reply {
+        result.unwrap_or_else(Reply::Error)
+    }
+}
