@@ -60,7 +60,7 @@ impl CommitByScript {
                 Err(_) => return Err(self.indeterminate(protocol_error("wrong number of replies"))),
             },
             Replies::Lost(source) => return Err(self.indeterminate(source)),
-            other => return other.harmless::<0>().and(Err(reply::unexpected("EVALSHA"))),
+            other => return Err(other.failure()),
         };
         match reply {
             Value::ServerError(error) => Err(self.refused(&error)),

@@ -127,6 +127,26 @@ fn a_watch_left_by_a_lost_reply_does_not_reach_the_next_commit() {
 }
 
 #[test]
+fn a_watch_stays_suspected_until_unwatch_was_answered() {
+    with_each(|backend, side| {
+        let settings = Settings::default().commit_path(CommitPath::Watch);
+        let mut execution = Execution::new("a", "d");
+        side.store(backend).save(&mut execution).unwrap();
+        // The watch is lost, then the UNWATCH before the second attempt is.
+        let plan = Plan::at(0, Fault::LoseReply).and(1, Fault::DropBefore);
+        let mut store = side.store_with(backend, settings, plan);
+        for _ in 0..2 {
+            assert!(matches!(
+                store.save(&mut execution.clone()),
+                Err(StoreError::Io { .. })
+            ));
+        }
+        side.store(backend).save(&mut execution).unwrap();
+        store.save(&mut Execution::new("b", "d")).unwrap();
+    });
+}
+
+#[test]
 fn a_conflict_stays_a_conflict_when_unwatch_gets_no_reply() {
     with_each(|backend, side| {
         side.store(backend)
