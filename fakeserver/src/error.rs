@@ -13,9 +13,15 @@ pub enum CommandError {
     /// A text that is not known before run time: a script's own error, or one that names what the client sent.
     #[error("{}", String::from_utf8_lossy(.0))]
     Custom(Blob),
+    /// `DECRBY` by the one integer that has no negative.
+    #[error("ERR decrement would overflow")]
+    DecrementOverflow,
     /// `EXEC` of a transaction in which a command could not be queued.
     #[error("EXECABORT Transaction discarded because of previous errors.")]
     ExecAbort,
+    /// `INCRBYFLOAT` and its kin with an infinite result.
+    #[error("ERR increment would produce NaN or Infinity")]
+    IncrementNotFinite,
     /// `INCR` and its kin beyond `i64`.
     #[error("ERR increment or decrement would overflow")]
     IncrementOverflow,
@@ -34,6 +40,15 @@ pub enum CommandError {
     /// A relative or absolute time that does not fit.
     #[error("ERR invalid expire time in '{0}' command")]
     InvalidExpire(&'static str),
+    /// `LCS` asked for both of its other replies.
+    #[error("ERR If you want both the length and indexes, please just use IDX.")]
+    LcsLengthAndIndexes,
+    /// `LCS` of a key that holds another type.
+    #[error("ERR The specified keys must contain string values")]
+    LcsOfOtherTypes,
+    /// `LCS` of strings whose table would be too large.
+    #[error("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")]
+    LcsTooLarge,
     /// `MULTI` inside of a transaction.
     #[error("ERR MULTI calls can not be nested")]
     MultiNested,
@@ -49,6 +64,9 @@ pub enum CommandError {
     /// An integer argument that is none, or does not fit.
     #[error("ERR value is not an integer or out of range")]
     NotAnInteger,
+    /// A negative offset into a string.
+    #[error("ERR offset is out of range")]
+    OffsetOutOfRange,
     /// An index or length out of its range.
     #[error("ERR value is out of range")]
     OutOfRange,
@@ -61,6 +79,9 @@ pub enum CommandError {
     /// A command that a transaction may not hold.
     #[error("ERR Command not allowed inside a transaction")]
     NotAllowedInTransaction,
+    /// A string that would become longer than the protocol can carry.
+    #[error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")]
+    StringTooLong,
     /// An option or combination that the command does not know.
     #[error("ERR syntax error")]
     Syntax,

@@ -12,6 +12,7 @@ mod bitmap;
 mod connection;
 mod generic;
 mod hash;
+mod lcs;
 mod list;
 mod pubsub;
 mod scan;
@@ -21,6 +22,7 @@ mod set;
 mod sorted_set;
 mod stream;
 mod string;
+mod string_range;
 mod transaction;
 
 pub(crate) use args::Args;
@@ -41,6 +43,7 @@ const TABLE: &[Family] = &[
     connection::FAMILY,
     generic::FAMILY,
     hash::FAMILY,
+    lcs::FAMILY,
     list::FAMILY,
     pubsub::FAMILY,
     scan::FAMILY,
@@ -50,5 +53,6 @@ const TABLE: &[Family] = &[
     sorted_set::FAMILY,
     stream::FAMILY,
     string::FAMILY,
+    string_range::FAMILY,
     transaction::FAMILY,
 ];
