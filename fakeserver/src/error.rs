@@ -25,6 +25,12 @@ pub enum CommandError {
     /// `INCR` and its kin beyond `i64`.
     #[error("ERR increment or decrement would overflow")]
     IncrementOverflow,
+    /// `EXPIRE` and its kin with NX and another condition.
+    #[error("ERR NX and XX, GT or LT options at the same time are not compatible")]
+    ExpireConditionsExclude,
+    /// `EXPIRE` and its kin with GT and LT.
+    #[error("ERR GT and LT options at the same time are not compatible")]
+    ExpireOrdersExclude,
     /// A database number beyond `databases`.
     #[error("ERR DB index is out of range")]
     DbIndexOutOfRange,
@@ -55,6 +61,11 @@ pub enum CommandError {
     /// A command before authentication.
     #[error("NOAUTH Authentication required.")]
     NoAuth,
+    /// `OBJECT FREQ` where no access frequency is kept.
+    #[error(
+        "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
+    )]
+    NoLfuPolicy,
     /// A key that must exist does not.
     #[error("ERR no such key")]
     NoSuchKey,
@@ -79,12 +90,21 @@ pub enum CommandError {
     /// A command that a transaction may not hold.
     #[error("ERR Command not allowed inside a transaction")]
     NotAllowedInTransaction,
+    /// `COPY` or `MOVE` of a key onto itself.
+    #[error("ERR source and destination objects are the same")]
+    SameObject,
     /// A string that would become longer than the protocol can carry.
     #[error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")]
     StringTooLong,
     /// An option or combination that the command does not know.
     #[error("ERR syntax error")]
     Syntax,
+    /// A timeout below 0.
+    #[error("ERR timeout is negative")]
+    TimeoutNegative,
+    /// A timeout that is no integer.
+    #[error("ERR timeout is not an integer or out of range")]
+    TimeoutNotAnInteger,
     /// `WATCH` inside of a transaction.
     #[error("ERR WATCH inside MULTI is not allowed")]
     WatchInsideMulti,

@@ -2,8 +2,10 @@
 //! RESTORE in `dump`.
 
 use super::{
-    Command, CommandResult, ControlCall, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall,
+    Caller, Command, CommandResult, ControlCall, Family, Flag, Group, KeySpec, ReadCall, Words,
+    WriteCall,
 };
+use crate::blocking::Wait;
 use crate::error::CommandError;
 use crate::keyspace::{DbIndex, Event, Keyspace};
 use crate::value::{glob, number};
@@ -65,7 +67,8 @@ fn copy(call: &mut WriteCall<'_>) -> CommandResult {
         let deadline = entry.deadline();
         call.keyspace.set(destination, entry.into_value());
         call.keyspace.set_deadline(destination, deadline);
-        call.keyspace.changed(destination, Event::generic("copy_to"));
+        call.keyspace
+            .changed(destination, Event::generic("copy_to"));
     }
     call.keyspace.select(from);
     Ok(Reply::flag(!exists || replace))
@@ -134,7 +137,10 @@ fn move_(call: &mut WriteCall<'_>) -> CommandResult {
 fn randomkey(call: &mut ControlCall<'_>) -> CommandResult {
     let engine = &mut *call.engine;
     while !engine.keyspace.is_empty() {
-        let Some(key) = engine.keyspace.key_at(engine.rng.usize(..engine.keyspace.len())) else {
+        let Some(key) = engine
+            .keyspace
+            .key_at(engine.rng.usize(..engine.keyspace.len()))
+        else {
             break;
         };
         let key = key.clone();
@@ -188,13 +194,29 @@ fn type_(call: &mut ReadCall<'_>) -> CommandResult {
     ))
 }
 
-/// `WAIT numreplicas timeout`: replies with the number of replicas that have caught up, of which there are none.
+/// `WAIT numreplicas timeout`: waits until so many replicas have caught up, of which there are none; replies with 0.
 ///
 /// Errors: not an integer; negative timeout.
 fn wait(call: &mut ControlCall<'_>) -> CommandResult {
     let [_, replicas, timeout] = call.words()?;
-    number::parse_integer(replicas).ok_or(CommandError::NotAnInteger)?;
-    Ok(Reply::Integer(0))
+    let replicas = number::parse_integer(replicas).ok_or(CommandError::NotAnInteger)?;
+    let timeout_ms = number::parse_integer(timeout).ok_or(CommandError::TimeoutNotAnInteger)?;
+    if timeout_ms < 0 {
+        return Err(CommandError::TimeoutNegative);
+    }
+    if replicas <= 0 || call.caller != Caller::Client {
+        return Ok(Reply::Integer(0));
+    }
+    let wait = Wait {
+        keys: Vec::new(),
+        timeout_ms,
+        rewritten: None,
+    };
+    let db = call.engine.keyspace.selected();
+    let at_time_out = Reply::Integer(0);
+    Ok(call
+        .engine
+        .block(call.session, db, call.row, call.request, wait, at_time_out))
 }
 
 /// The database of this number. Errors: out of range.

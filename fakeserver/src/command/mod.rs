@@ -10,10 +10,12 @@ mod table;
 
 mod bitmap;
 mod connection;
+mod expire;
 mod generic;
 mod hash;
 mod lcs;
 mod list;
+mod object;
 mod pubsub;
 mod scan;
 mod script;
@@ -41,10 +43,12 @@ pub(crate) type CommandResult = Result<Reply, CommandError>;
 const TABLE: &[Family] = &[
     bitmap::FAMILY,
     connection::FAMILY,
+    expire::FAMILY,
     generic::FAMILY,
     hash::FAMILY,
     lcs::FAMILY,
     list::FAMILY,
+    object::FAMILY,
     pubsub::FAMILY,
     scan::FAMILY,
     script::FAMILY,

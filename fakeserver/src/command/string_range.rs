@@ -29,7 +29,8 @@ fn append(call: &mut WriteCall<'_>) -> CommandResult {
         bytes.extend_from_slice(suffix);
         bytes.len()
     } else {
-        call.keyspace.set(key, StringValue::new(suffix).into_value());
+        call.keyspace
+            .set(key, StringValue::new(suffix).into_value());
         suffix.len()
     };
     call.keyspace.changed(key, Event::string("append"));

@@ -275,9 +275,9 @@ impl Natural {
 
     /// Number of bits without leading zeros.
     fn bits(&self) -> usize {
-        self.0.last().map_or(0, |top| {
-            self.0.len() * 32 - top.leading_zeros() as usize
-        })
+        self.0
+            .last()
+            .map_or(0, |top| self.0.len() * 32 - top.leading_zeros() as usize)
     }
 
     fn multiply_add(&mut self, factor: u32, summand: u32) {
@@ -363,7 +363,10 @@ mod tests {
     use super::*;
 
     fn sum(a: &str, b: &str) -> Option<String> {
-        let (a, b) = (LongDouble::parse(a.as_bytes())?, LongDouble::parse(b.as_bytes())?);
+        let (a, b) = (
+            LongDouble::parse(a.as_bytes())?,
+            LongDouble::parse(b.as_bytes())?,
+        );
         a.checked_add(b).map(|sum| sum.to_string())
     }
 
@@ -386,7 +389,9 @@ mod tests {
 
     #[test]
     fn what_is_no_finite_number_is_refused() {
-        for text in ["", " 1", "1 ", "nan", "1e", ".", "1e5000", "1e-5000", "--1", "0x"] {
+        for text in [
+            "", " 1", "1 ", "nan", "1e", ".", "1e5000", "1e-5000", "--1", "0x",
+        ] {
             assert_eq!(LongDouble::parse(text.as_bytes()), None, "{text}");
         }
         assert_eq!(sum("inf", "1"), None);
