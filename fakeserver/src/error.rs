@@ -10,6 +10,26 @@ use crate::value::Blob;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CommandError {
+    /// A bit's offset that is no integer, or beyond the longest string.
+    #[error("ERR bit offset is not an integer or out of range")]
+    BitOffset,
+    /// A type of `BITFIELD` that does not exist.
+    #[error(
+        "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is."
+    )]
+    BitfieldEncoding,
+    /// An `OVERFLOW` of `BITFIELD` that does not exist.
+    #[error("ERR Invalid OVERFLOW type specified")]
+    BitfieldOverflowType,
+    /// `BITFIELD_RO` with a subcommand that writes.
+    #[error("ERR BITFIELD_RO only supports the GET subcommand")]
+    BitfieldReadOnly,
+    /// `BITOP NOT` of several keys.
+    #[error("ERR BITOP NOT must be called with a single source key.")]
+    BitopNotOfSeveral,
+    /// `BITPOS` of something that is no bit.
+    #[error("ERR The bit argument must be 1 or 0.")]
+    BitposOfOtherBit,
     /// A text that is not known before run time: a script's own error, or one that names what the client sent.
     #[error("{}", String::from_utf8_lossy(.0))]
     Custom(Blob),
@@ -69,6 +89,9 @@ pub enum CommandError {
     /// A key that must exist does not.
     #[error("ERR no such key")]
     NoSuchKey,
+    /// A bit that is neither 0 nor 1.
+    #[error("ERR bit is not an integer or out of range")]
+    NotABit,
     /// A float argument that is none.
     #[error("ERR value is not a valid float")]
     NotAFloat,
@@ -81,6 +104,14 @@ pub enum CommandError {
     /// An index or length out of its range.
     #[error("ERR value is out of range")]
     OutOfRange,
+    /// An integer outside of the bounds that the text names.
+    #[error("ERR value is out of range, value must between {min} and {max}")]
+    OutOfRangeBetween {
+        /// The smallest allowed.
+        min: i64,
+        /// The largest allowed.
+        max: i64,
+    },
     /// A length or count that must not be negative.
     #[error("ERR value is out of range, must be positive")]
     OutOfRangePositive,

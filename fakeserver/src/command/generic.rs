@@ -219,8 +219,12 @@ fn wait(call: &mut ControlCall<'_>) -> CommandResult {
         .block(call.session, db, call.row, call.request, wait, at_time_out))
 }
 
-/// The database of this number. Errors: out of range.
+/// The database of this number. Errors: no 32-bit integer; out of range.
 fn db_index(keyspace: &Keyspace, db: i64) -> Result<DbIndex, CommandError> {
+    let (min, max) = (i64::from(i32::MIN), i64::from(i32::MAX));
+    if !(min..=max).contains(&db) {
+        return Err(CommandError::OutOfRangeBetween { min, max });
+    }
     usize::try_from(db)
         .ok()
         .filter(|db| *db < keyspace.databases())

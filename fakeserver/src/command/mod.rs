@@ -8,6 +8,7 @@ mod call;
 mod keys;
 mod table;
 
+mod bitfield;
 mod bitmap;
 mod connection;
 mod expire;
@@ -41,6 +42,7 @@ pub(crate) type CommandResult = Result<Reply, CommandError>;
 
 /// All families, in the order in which `COMMAND` lists them.
 const TABLE: &[Family] = &[
+    bitfield::FAMILY,
     bitmap::FAMILY,
     connection::FAMILY,
     expire::FAMILY,
