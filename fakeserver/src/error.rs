@@ -10,12 +10,6 @@ use crate::value::Blob;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CommandError {
-    /// A `COUNT` below 0 where 0 means all.
-    #[error("ERR COUNT can't be negative")]
-    CountNegative,
-    /// A `COUNT` below 1.
-    #[error("ERR count should be greater than 0")]
-    CountNotPositive,
     /// A bit's offset that is no integer, or beyond the longest string.
     #[error("ERR bit offset is not an integer or out of range")]
     BitOffset,
@@ -36,15 +30,36 @@ pub enum CommandError {
     /// `BITPOS` of something that is no bit.
     #[error("ERR The bit argument must be 1 or 0.")]
     BitposOfOtherBit,
+    /// A `COUNT` below 0 where 0 means all.
+    #[error("ERR COUNT can't be negative")]
+    CountNegative,
+    /// A `COUNT` below 1.
+    #[error("ERR count should be greater than 0")]
+    CountNotPositive,
     /// A text that is not known before run time: a script's own error, or one that names what the client sent.
     #[error("{}", String::from_utf8_lossy(.0))]
     Custom(Blob),
+    /// A database number beyond `databases`.
+    #[error("ERR DB index is out of range")]
+    DbIndexOutOfRange,
     /// `DECRBY` by the one integer that has no negative.
     #[error("ERR decrement would overflow")]
     DecrementOverflow,
+    /// `DISCARD` outside of a transaction.
+    #[error("ERR DISCARD without MULTI")]
+    DiscardWithoutMulti,
     /// `EXEC` of a transaction in which a command could not be queued.
     #[error("EXECABORT Transaction discarded because of previous errors.")]
     ExecAbort,
+    /// `EXEC` outside of a transaction.
+    #[error("ERR EXEC without MULTI")]
+    ExecWithoutMulti,
+    /// `EXPIRE` and its kin with NX and another condition.
+    #[error("ERR NX and XX, GT or LT options at the same time are not compatible")]
+    ExpireConditionsExclude,
+    /// `EXPIRE` and its kin with GT and LT.
+    #[error("ERR GT and LT options at the same time are not compatible")]
+    ExpireOrdersExclude,
     /// `HINCRBYFLOAT` of a field that holds something else.
     #[error("ERR hash value is not a float")]
     HashValueNotAFloat,
@@ -61,33 +76,12 @@ pub enum CommandError {
     /// An index outside of a list.
     #[error("ERR index out of range")]
     IndexOutOfRange,
-    /// `EXPIRE` and its kin with NX and another condition.
-    #[error("ERR NX and XX, GT or LT options at the same time are not compatible")]
-    ExpireConditionsExclude,
-    /// `EXPIRE` and its kin with GT and LT.
-    #[error("ERR GT and LT options at the same time are not compatible")]
-    ExpireOrdersExclude,
-    /// A database number beyond `databases`.
-    #[error("ERR DB index is out of range")]
-    DbIndexOutOfRange,
-    /// `DISCARD` outside of a transaction.
-    #[error("ERR DISCARD without MULTI")]
-    DiscardWithoutMulti,
-    /// `EXEC` outside of a transaction.
-    #[error("ERR EXEC without MULTI")]
-    ExecWithoutMulti,
     /// A scan cursor that is no number.
     #[error("ERR invalid cursor")]
     InvalidCursor,
     /// A relative or absolute time that does not fit.
     #[error("ERR invalid expire time in '{0}' command")]
     InvalidExpire(&'static str),
-    /// A `LIMIT` below 0.
-    #[error("ERR LIMIT can't be negative")]
-    LimitNegative,
-    /// A `MAXLEN` below 0.
-    #[error("ERR MAXLEN can't be negative")]
-    MaxlenNegative,
     /// `LCS` asked for both of its other replies.
     #[error("ERR If you want both the length and indexes, please just use IDX.")]
     LcsLengthAndIndexes,
@@ -97,6 +91,12 @@ pub enum CommandError {
     /// `LCS` of strings whose table would be too large.
     #[error("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")]
     LcsTooLarge,
+    /// A `LIMIT` below 0.
+    #[error("ERR LIMIT can't be negative")]
+    LimitNegative,
+    /// A `MAXLEN` below 0.
+    #[error("ERR MAXLEN can't be negative")]
+    MaxlenNegative,
     /// `MULTI` inside of a transaction.
     #[error("ERR MULTI calls can not be nested")]
     MultiNested,
@@ -120,6 +120,12 @@ pub enum CommandError {
     /// A float argument that is none.
     #[error("ERR value is not a valid float")]
     NotAFloat,
+    /// A command that scripts may not call.
+    #[error("ERR This Redis command is not allowed from script")]
+    NotAllowedFromScript,
+    /// A command that a transaction may not hold.
+    #[error("ERR Command not allowed inside a transaction")]
+    NotAllowedInTransaction,
     /// An integer argument that is none, or does not fit.
     #[error("ERR value is not an integer or out of range")]
     NotAnInteger,
@@ -129,12 +135,6 @@ pub enum CommandError {
     /// A number of keys that is larger than the number of words behind it.
     #[error("ERR Number of keys can't be greater than number of args")]
     NumkeysTooLarge,
-    /// An index or length out of its range.
-    #[error("ERR value is out of range")]
-    OutOfRange,
-    /// A count outside of two bounds.
-    #[error("ERR value is out of range, value must between {0} and {1}")]
-    OutOfRangeBetween(i64, i64),
     /// A negative offset into a string.
     #[error("ERR offset is out of range")]
     OffsetOutOfRange,
@@ -152,26 +152,11 @@ pub enum CommandError {
     /// A length or count that must not be negative.
     #[error("ERR value is out of range, must be positive")]
     OutOfRangePositive,
-    /// A command that scripts may not call.
-    #[error("ERR This Redis command is not allowed from script")]
-    NotAllowedFromScript,
-    /// A command that a transaction may not hold.
-    #[error("ERR Command not allowed inside a transaction")]
-    NotAllowedInTransaction,
     /// A `RANK` of 0.
     #[error(
         "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list"
     )]
     RankZero,
-    /// An option or combination that the command does not know.
-    #[error("ERR syntax error")]
-    Syntax,
-    /// A time-out below 0, or beyond `i64` milliseconds.
-    #[error("ERR timeout is negative")]
-    TimeoutNegative,
-    /// A time-out in seconds that is no number.
-    #[error("ERR timeout is not a float or out of range")]
-    TimeoutNotAFloat,
     /// `COPY` or `MOVE` of a key onto itself.
     #[error("ERR source and destination objects are the same")]
     SameObject,
@@ -181,21 +166,24 @@ pub enum CommandError {
     /// An option or combination that the command does not know.
     #[error("ERR syntax error")]
     Syntax,
-    /// A timeout below 0.
+    /// A time-out below 0, or beyond `i64` milliseconds.
     #[error("ERR timeout is negative")]
     TimeoutNegative,
+    /// A time-out in seconds that is no number.
+    #[error("ERR timeout is not a float or out of range")]
+    TimeoutNotAFloat,
     /// A timeout that is no integer.
     #[error("ERR timeout is not an integer or out of range")]
     TimeoutNotAnInteger,
     /// `WATCH` inside of a transaction.
     #[error("ERR WATCH inside MULTI is not allowed")]
     WatchInsideMulti,
-    /// A key that holds another type.
-    #[error("WRONGTYPE Operation against a key holding the wrong kind of value")]
-    WrongType,
     /// Too few or too many arguments; the full name in lower case, `config|get` for a subcommand.
     #[error("ERR wrong number of arguments for '{0}' command")]
     WrongArity(Box<str>),
+    /// A key that holds another type.
+    #[error("WRONGTYPE Operation against a key holding the wrong kind of value")]
+    WrongType,
 }
 
 impl CommandError {
