@@ -115,7 +115,7 @@ impl Backend {
     }
 
     /// What opens sockets; none without one.
-    fn client(&self, protocol: Protocol) -> Option<Client> {
+    pub(crate) fn client(&self, protocol: Protocol) -> Option<Client> {
         let (address, db) = match &self.host {
             Host::Memory(_) => return None,
             Host::Tcp(server) => (server.url(), 0),
