@@ -28,7 +28,8 @@ impl Engine {
 
     fn answer(&mut self, id: SessionId, request: &Request) -> Reply {
         let named = lookup(request.name());
-        let admitted = resolve(request).and_then(|row| self.admit(id, row).map(|()| row));
+        let admitted =
+            resolve_from(named, request).and_then(|row| self.admit(id, row).map(|()| row));
         let row = match admitted {
             Ok(row) => row,
             Err(error) => return self.reject(id, named, error),
@@ -187,11 +188,11 @@ impl Engine {
         if self.keyspace.deadlines_len() == 0 {
             return;
         }
-        for (at, _) in row.keys().positions(request, Access::Read) {
+        row.keys().visit(request, Access::Read, |at, _| {
             if let Some(key) = request.get(at) {
                 self.keyspace.remove_if_due(key);
             }
-        }
+        });
     }
 
     fn block(
@@ -286,9 +287,15 @@ impl Engine {
 
 /// The row that a request names, with its arity checked. Errors: unknown command or subcommand; wrong number of arguments.
 pub(crate) fn resolve(request: &Request) -> Result<&'static Row, CommandError> {
-    let Some(mut row) = lookup(request.name()) else {
-        return Err(unknown_command(request));
-    };
+    resolve_from(lookup(request.name()), request)
+}
+
+/// The same, for a request whose name has been looked up.
+fn resolve_from(
+    named: Option<&'static Row>,
+    request: &Request,
+) -> Result<&'static Row, CommandError> {
+    let mut row = named.ok_or_else(|| unknown_command(request))?;
     if !row.subcommands().is_empty()
         && let Some(name) = request.get(1)
     {

@@ -10,15 +10,33 @@ use crate::value::Blob;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CommandError {
+    /// A `COUNT` below 0 where 0 means all.
+    #[error("ERR COUNT can't be negative")]
+    CountNegative,
+    /// A `COUNT` below 1.
+    #[error("ERR count should be greater than 0")]
+    CountNotPositive,
     /// A text that is not known before run time: a script's own error, or one that names what the client sent.
     #[error("{}", String::from_utf8_lossy(.0))]
     Custom(Blob),
     /// `EXEC` of a transaction in which a command could not be queued.
     #[error("EXECABORT Transaction discarded because of previous errors.")]
     ExecAbort,
+    /// `HINCRBYFLOAT` of a field that holds something else.
+    #[error("ERR hash value is not a float")]
+    HashValueNotAFloat,
+    /// `HINCRBY` of a field that holds something else.
+    #[error("ERR hash value is not an integer")]
+    HashValueNotAnInteger,
+    /// `INCRBYFLOAT` and its kin beyond the largest float.
+    #[error("ERR increment would produce NaN or Infinity")]
+    IncrementNotFinite,
     /// `INCR` and its kin beyond `i64`.
     #[error("ERR increment or decrement would overflow")]
     IncrementOverflow,
+    /// An index outside of a list.
+    #[error("ERR index out of range")]
+    IndexOutOfRange,
     /// A database number beyond `databases`.
     #[error("ERR DB index is out of range")]
     DbIndexOutOfRange,
@@ -34,9 +52,18 @@ pub enum CommandError {
     /// A relative or absolute time that does not fit.
     #[error("ERR invalid expire time in '{0}' command")]
     InvalidExpire(&'static str),
+    /// A `LIMIT` below 0.
+    #[error("ERR LIMIT can't be negative")]
+    LimitNegative,
+    /// A `MAXLEN` below 0.
+    #[error("ERR MAXLEN can't be negative")]
+    MaxlenNegative,
     /// `MULTI` inside of a transaction.
     #[error("ERR MULTI calls can not be nested")]
     MultiNested,
+    /// A float argument that must be finite.
+    #[error("ERR value is NaN or Infinity")]
+    NanOrInfinity,
     /// A command before authentication.
     #[error("NOAUTH Authentication required.")]
     NoAuth,
@@ -49,9 +76,18 @@ pub enum CommandError {
     /// An integer argument that is none, or does not fit.
     #[error("ERR value is not an integer or out of range")]
     NotAnInteger,
+    /// A number of keys below 1.
+    #[error("ERR numkeys should be greater than 0")]
+    NumkeysNotPositive,
+    /// A number of keys that is larger than the number of words behind it.
+    #[error("ERR Number of keys can't be greater than number of args")]
+    NumkeysTooLarge,
     /// An index or length out of its range.
     #[error("ERR value is out of range")]
     OutOfRange,
+    /// A count outside of two bounds.
+    #[error("ERR value is out of range, value must between {0} and {1}")]
+    OutOfRangeBetween(i64, i64),
     /// A length or count that must not be negative.
     #[error("ERR value is out of range, must be positive")]
     OutOfRangePositive,
@@ -61,9 +97,20 @@ pub enum CommandError {
     /// A command that a transaction may not hold.
     #[error("ERR Command not allowed inside a transaction")]
     NotAllowedInTransaction,
+    /// A `RANK` of 0.
+    #[error(
+        "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list"
+    )]
+    RankZero,
     /// An option or combination that the command does not know.
     #[error("ERR syntax error")]
     Syntax,
+    /// A time-out below 0, or beyond `i64` milliseconds.
+    #[error("ERR timeout is negative")]
+    TimeoutNegative,
+    /// A time-out in seconds that is no number.
+    #[error("ERR timeout is not a float or out of range")]
+    TimeoutNotAFloat,
     /// `WATCH` inside of a transaction.
     #[error("ERR WATCH inside MULTI is not allowed")]
     WatchInsideMulti,

@@ -13,11 +13,14 @@ mod connection;
 mod generic;
 mod hash;
 mod list;
+mod list_blocking;
 mod pubsub;
+mod sample;
 mod scan;
 mod script;
 mod server_admin;
 mod set;
+mod set_algebra;
 mod sorted_set;
 mod stream;
 mod string;
@@ -42,11 +45,13 @@ const TABLE: &[Family] = &[
     generic::FAMILY,
     hash::FAMILY,
     list::FAMILY,
+    list_blocking::FAMILY,
     pubsub::FAMILY,
     scan::FAMILY,
     script::FAMILY,
     server_admin::FAMILY,
     set::FAMILY,
+    set_algebra::FAMILY,
     sorted_set::FAMILY,
     stream::FAMILY,
     string::FAMILY,

@@ -34,7 +34,14 @@ pub fn encode(reply: &Reply, protocol: Protocol, out: &mut Vec<u8>) {
             length(out, b'%', pairs.len() as i64);
             self::pairs(out, pairs, protocol);
         }
-        Reply::Map(pairs) => {
+        Reply::Pairs(pairs) if resp3 => {
+            length(out, b'*', pairs.len() as i64);
+            for pair in pairs {
+                out.extend_from_slice(b"*2\r\n");
+                self::pairs(out, std::slice::from_ref(pair), protocol);
+            }
+        }
+        Reply::Map(pairs) | Reply::Pairs(pairs) => {
             length(out, b'*', 2 * pairs.len() as i64);
             self::pairs(out, pairs, protocol);
         }
