@@ -9,10 +9,10 @@
 //! A call whose future is dropped was sent, or not: as with a lost reply, load to know. A watch that it may have left is
 //! taken back before the next commit that watches.
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 use redis::{
-    RedisResult,
+    AsyncConnectionConfig, RedisResult,
     aio::{ConnectionLike, MultiplexedConnection},
     cmd,
 };
@@ -21,7 +21,9 @@ use serde_json::{Map, Value as Json};
 use crate::{
     Commit, Committed, Cursor, DueTimer, Execution, ExecutionPage, ListFilter, OutboxEntry, Seq,
     Settings, SpawnEntry, StoreError,
-    driver::{Entry, NOT_ONE_CONNECTION, Pinning, forgets_watches, replies_of},
+    driver::{
+        Entry, NOT_ONE_CONNECTION, Pinning, RESPONSE_TIMEOUT_DEFAULT, forgets_watches, replies_of,
+    },
     op::{self, Batch, Channel, Operation, Replies, Step},
 };
 
@@ -143,21 +145,37 @@ where
 #[derive(Debug)]
 pub struct Reopening {
     client: redis::Client,
+    response_timeout: Duration,
     connection: Option<MultiplexedConnection>,
 }
 
 impl Reopening {
-    /// Of this client; nothing is opened yet.
+    /// Of this client; nothing is opened yet. A reply is waited for five seconds.
     pub fn new(client: redis::Client) -> Self {
         Self {
             client,
+            response_timeout: RESPONSE_TIMEOUT_DEFAULT,
             connection: None,
         }
     }
 
+    /// Sets how long to wait for a reply, or for a connection, before it counts as lost.
+    #[must_use]
+    pub fn response_timeout(mut self, timeout: Duration) -> Self {
+        self.response_timeout = timeout;
+        self
+    }
+
     async fn open(&mut self) -> RedisResult<&mut MultiplexedConnection> {
         if self.connection.is_none() {
-            self.connection = Some(self.client.get_multiplexed_async_connection().await?);
+            let config = AsyncConnectionConfig::new()
+                .set_connection_timeout(Some(self.response_timeout))
+                .set_response_timeout(Some(self.response_timeout));
+            let connection = self
+                .client
+                .get_multiplexed_async_connection_with_config(&config)
+                .await?;
+            self.connection = Some(connection);
         }
         self.connection
             .as_mut()
@@ -353,7 +371,8 @@ where
 }
 
 impl AsyncRedisStore<Reopening> {
-    /// Over a connection of its own to this URL, opened with the first call and again after it was lost.
+    /// Over a connection of its own to this URL, opened with the first call and again after it was lost. A reply that
+    /// takes longer than five seconds counts as lost; [`Reopening::response_timeout`] sets another limit.
     ///
     /// # Errors
     /// [`StoreError::Io`] if the URL is malformed.

@@ -1,11 +1,17 @@
 //! What both drivers share: the bookkeeping of the pinned connection, and what a connection's answer means.
 
+use std::time::Duration;
+
 use redis::{RedisResult, ServerError, Value};
 
 use crate::{
     Rejection, StoreError,
     op::{self, Channel, Replies},
 };
+
+/// How long a connection that a store opens by itself waits for a reply unless told otherwise. Whoever waits for ever never
+/// learns that a reply was lost; whoever waits too short gets [`StoreError::Indeterminate`] from a server that is only busy.
+pub(crate) const RESPONSE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
 /// Where an operation stands with the pinned connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The blocking twin.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use redis::{ConnectionLike, RedisResult, cmd};
 use serde_json::{Map, Value as Json};
@@ -8,7 +8,9 @@ use serde_json::{Map, Value as Json};
 use crate::{
     Commit, Committed, Cursor, DueTimer, Execution, ExecutionPage, ListFilter, OutboxEntry, Seq,
     Settings, SpawnEntry, StoreError,
-    driver::{Entry, NOT_ONE_CONNECTION, Pinning, forgets_watches, replies_of},
+    driver::{
+        Entry, NOT_ONE_CONNECTION, Pinning, RESPONSE_TIMEOUT_DEFAULT, forgets_watches, replies_of,
+    },
     op::{self, Batch, Channel, Operation, Replies, Step},
 };
 
@@ -76,6 +78,7 @@ impl<C: ConnectionLike> Connections for Exclusive<C> {
 /// watches.
 pub struct Reopening {
     client: redis::Client,
+    response_timeout: Duration,
     connection: Option<redis::Connection>,
 }
 
@@ -88,26 +91,29 @@ impl fmt::Debug for Reopening {
 }
 
 impl Reopening {
-    /// Of this client; nothing is opened yet.
+    /// Of this client; nothing is opened yet. A reply is waited for five seconds.
     pub fn new(client: redis::Client) -> Self {
         Self {
             client,
+            response_timeout: RESPONSE_TIMEOUT_DEFAULT,
             connection: None,
         }
     }
 
+    /// Sets how long to wait for a reply, or for a connection, before it counts as lost.
+    #[must_use]
+    pub fn response_timeout(mut self, timeout: Duration) -> Self {
+        self.response_timeout = timeout;
+        self
+    }
+
     fn open(&mut self) -> RedisResult<&mut redis::Connection> {
-        if self
-            .connection
-            .as_ref()
-            .is_some_and(|connection| !connection.is_open())
-        {
-            self.connection = None;
-        }
-        match &mut self.connection {
-            Some(connection) => Ok(connection),
-            none => Ok(none.insert(self.client.get_connection()?)),
-        }
+        let connection = self
+            .client
+            .get_connection_with_timeout(self.response_timeout)?;
+        connection.set_read_timeout(Some(self.response_timeout))?;
+        connection.set_write_timeout(Some(self.response_timeout))?;
+        Ok(self.connection.insert(connection))
     }
 }
 
@@ -116,11 +122,25 @@ impl Connections for Reopening {
     type Pinned = redis::Connection;
 
     fn shared(&mut self) -> RedisResult<&mut redis::Connection> {
-        self.open()
+        if self
+            .connection
+            .as_ref()
+            .is_some_and(|connection| !connection.is_open())
+        {
+            self.connection = None;
+        }
+        self.pinned()
     }
 
     fn pinned(&mut self) -> RedisResult<&mut redis::Connection> {
-        self.open()
+        match self.connection {
+            None => self.open(),
+            // Not opened again: an operation may count on a watch that went with it.
+            Some(ref connection) if !connection.is_open() => {
+                Err(op::protocol_error("connection is closed"))
+            }
+            Some(ref mut connection) => Ok(connection),
+        }
     }
 
     fn renew(&mut self) -> RedisResult<()> {
@@ -259,7 +279,8 @@ impl<C: ConnectionLike> RedisStore<Exclusive<C>> {
 }
 
 impl RedisStore<Reopening> {
-    /// Over a connection of its own to this URL, opened with the first call and again after it was lost.
+    /// Over a connection of its own to this URL, opened with the first call and again after it was lost. A reply that
+    /// takes longer than five seconds counts as lost; [`Reopening::response_timeout`] sets another limit.
     ///
     /// # Errors
     /// [`StoreError::Io`] if the URL is malformed.

@@ -12,6 +12,8 @@ mod backend;
 mod commits;
 #[path = "store/faults.rs"]
 mod faults;
+#[path = "store/foreign.rs"]
+mod foreign;
 #[path = "store/golden.rs"]
 mod golden;
 #[path = "store/keyspace.rs"]

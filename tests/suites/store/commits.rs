@@ -1,14 +1,11 @@
 //! What a commit does, and what it leaves undone.
 
 use serde_json::json;
-use store::{
-    Commit, CommitPath, Event, Execution, Rejection, Settings, SpawnIntent, StoreError, TimerOp,
-    Version,
-};
+use store::{Commit, CommitPath, Event, Execution, Settings, SpawnIntent, StoreError, TimerOp};
 
 use crate::{
     backend::{Backend, Protocol, ask},
-    keyspace::{self, Bytes, Held, Keyspace},
+    keyspace::{self, Bytes, Keyspace},
     meddling::Plan,
     twin::{Side, Twin, with_each, with_each_alone},
 };
@@ -31,12 +28,13 @@ pub(crate) fn dump(backend: &Backend) -> Keyspace {
 }
 
 /// The key space but for its counters.
-fn without_counters(mut keyspace: Keyspace) -> Keyspace {
+pub(crate) fn without_counters(mut keyspace: Keyspace) -> Keyspace {
     keyspace.retain(|key, _| !key.0.windows(4).any(|window| window == b":seq"));
     keyspace
 }
 
-fn watching(backend: &Backend, side: Side, plan: Plan) -> Twin {
+/// A store that always watches.
+pub(crate) fn watching(backend: &Backend, side: Side, plan: Plan) -> Twin {
     side.store_with(
         backend,
         Settings::default().commit_path(CommitPath::Watch),
@@ -192,265 +190,6 @@ fn a_command_that_fails_inside_exec_is_partial_and_named() {
 }
 
 #[test]
-fn a_dedupe_set_that_is_none_stops_a_script_before_it_writes() {
-    with_each(|backend, side| {
-        ask(
-            &mut backend.connect(Protocol::Resp2),
-            &["SET", "stm:processed:a", "not a set"],
-        );
-        let before = dump(backend);
-        let mut execution = Execution::new("a", "d");
-        let error = side
-            .store(backend)
-            .commit(&mut execution, &Commit::for_event("e"))
-            .unwrap_err();
-        assert!(
-            matches!(&error, StoreError::Corrupt { key, .. } if key == "stm:processed:a"),
-            "{error}"
-        );
-        assert_eq!((execution.version.get(), dump(backend)), (0, before));
-    });
-}
-
-#[test]
-fn a_row_that_is_none_is_corrupt_on_both_paths_and_stays() {
-    with_each(|backend, side| {
-        let mut connection = backend.connect(Protocol::Resp2);
-        for row in [
-            "not json",
-            "[1]",
-            "7",
-            "",
-            "{}",
-            r#"{"version":6.5}"#,
-            r#"{"version":null}"#,
-        ] {
-            ask(&mut connection, &["SET", "stm:exe:a", row]);
-            let before = dump(backend);
-            for mut store in [side.store(backend), watching(backend, side, Plan::none())] {
-                let error = store.save(&mut Execution::new("a", "d")).unwrap_err();
-                assert!(
-                    matches!(&error, StoreError::Corrupt { key, .. } if key == "stm:exe:a"),
-                    "{row}: {error}"
-                );
-                assert!(matches!(store.load("a"), Err(StoreError::Corrupt { .. })));
-            }
-            assert_eq!(dump(backend), before);
-        }
-        ask(&mut connection, &["DEL", "stm:exe:a"]);
-        ask(&mut connection, &["RPUSH", "stm:exe:a", "x"]);
-        for mut store in [side.store(backend), watching(backend, side, Plan::none())] {
-            let error = store.save(&mut Execution::new("a", "d")).unwrap_err();
-            assert!(
-                matches!(&error, StoreError::Corrupt { key, .. } if key == "stm:exe:a"),
-                "{error}"
-            );
-            assert!(matches!(store.load("a"), Err(StoreError::Corrupt { .. })));
-        }
-    });
-}
-
-#[test]
-fn counters_of_another_type_stop_a_commit_before_it_writes() {
-    with_each(|backend, side| {
-        let mut connection = backend.connect(Protocol::Resp2);
-        for (counter, value) in [
-            ("stm:outbox:seq", "x"),
-            ("stm:spawns:seq", "1.5"),
-            ("stm:trace:seq:a", ""),
-        ] {
-            ask(&mut connection, &["FLUSHDB"]);
-            ask(&mut connection, &["SET", counter, value]);
-            let mut execution = Execution::new("a", "d");
-            let error = side
-                .store(backend)
-                .commit(&mut execution, &everything("e"))
-                .unwrap_err();
-            assert!(
-                matches!(&error, StoreError::Corrupt { key, .. } if key == counter),
-                "{error}"
-            );
-            assert_eq!(execution.version.get(), 0);
-            assert_eq!(without_counters(dump(backend)), Keyspace::new());
-        }
-    });
-}
-
-#[test]
-fn versions_of_foreign_writers_are_compared_exactly_or_refused() {
-    const BIG: i64 = (1 << 53) - 2;
-    with_each(|backend, side| {
-        let mut connection = backend.connect(Protocol::Resp2);
-        let row =
-            |version: &str| format!(r#"{{"id":"a","definition_id":"d","version":{version}}}"#);
-        // (stored, loaded at, found)
-        let cases = [
-            (
-                row("9007199254740993"),
-                BIG,
-                Err(Some(9_007_199_254_740_993)),
-            ),
-            (
-                row("100000000000001"),
-                100_000_000_000_000,
-                Err(Some(100_000_000_000_001)),
-            ),
-            (row(r#""3""#), 3, Ok(4)),
-            (row("3.0"), 3, Ok(4)),
-            (row(&BIG.to_string()), BIG, Ok(BIG + 1)),
-        ];
-        for (stored, loaded_at, expected) in cases {
-            for path in [CommitPath::Mixed, CommitPath::Watch] {
-                ask(&mut connection, &["SET", "stm:exe:a", &stored]);
-                let mut store =
-                    side.store_with(backend, Settings::default().commit_path(path), Plan::none());
-                let mut execution = Execution::new("a", "d");
-                execution.version = Version::new(loaded_at);
-                match (store.save(&mut execution), expected) {
-                    (Ok(committed), Ok(next)) => {
-                        assert_eq!(committed.version.get(), next, "{stored} {path:?}");
-                    }
-                    // As a double the stored one is the even number below it; that it differs is certain.
-                    (Err(StoreError::Conflict { found, .. }), Err(version)) => {
-                        let found = found.map(Version::get);
-                        let rounded = version.map(|version: i64| version as f64 as i64);
-                        assert!(
-                            found == version || found == rounded,
-                            "{stored} {path:?}: {found:?}"
-                        );
-                    }
-                    (result, _) => panic!("{stored} {path:?}: {result:?}"),
-                }
-            }
-        }
-        let mut execution = Execution::new("a", "d");
-        execution.version = Version::EDGE;
-        let error = side.store(backend).save(&mut execution).unwrap_err();
-        assert!(
-            matches!(
-                error,
-                StoreError::Invalid {
-                    reason: Rejection::VersionAtEdge,
-                    ..
-                }
-            ),
-            "{error}"
-        );
-    });
-}
-
-#[test]
-fn invalid_input_writes_nothing_not_even_a_counter() {
-    with_each(|backend, side| {
-        let deep = (0..210).fold(json!(1), |inner, _| json!([inner]));
-        let mut deep_context = Execution::new("a", "d");
-        deep_context.context.insert("x".to_owned(), deep.clone());
-        let step = json!({"x": deep}).as_object().unwrap().clone();
-        let cases = [
-            (
-                Execution::new("a", "d"),
-                everything("e").timer(TimerOp::schedule("Q", f64::NAN)),
-            ),
-            (
-                Execution::new("a", "d"),
-                everything("e").timer(TimerOp::schedule("Q", f64::NEG_INFINITY)),
-            ),
-            (Execution::new("seq:a", "d"), everything("e")),
-            (Execution::new("a\0b", "d"), everything("e")),
-            (Execution::new("a", "d"), everything("")),
-            (Execution::new("a", "d"), Commit::for_event("")),
-            (
-                Execution::new("a", "d"),
-                everything("e").trace(step.clone()),
-            ),
-            (deep_context, everything("e")),
-        ];
-        let mut store = side.store(backend);
-        for (mut execution, commit) in cases {
-            let error = store.commit(&mut execution, &commit).unwrap_err();
-            assert!(matches!(error, StoreError::Invalid { .. }), "{error}");
-            assert_eq!(execution.version.get(), 0);
-        }
-        assert!(
-            store.append_trace("seq:a", &step).is_err() && store.append_trace("a", &step).is_err()
-        );
-        assert!(
-            store.delete_timer("a\0", "P", 1.0).is_err()
-                && store.delete_timer("a", "P", f64::NAN).is_err()
-        );
-        assert!(store.read_trace("seq:a").is_err() && store.due_timers(f64::NAN).is_err());
-        assert_eq!(dump(backend), Keyspace::new());
-    });
-}
-
-#[test]
-fn a_row_too_deep_to_write_can_still_be_read() {
-    with_each(|backend, side| {
-        let nested = "[".repeat(254) + &"]".repeat(254);
-        let row =
-            format!(r#"{{"id":"a","definition_id":"d","context":{{"x":{nested}}},"version":1}}"#);
-        ask(
-            &mut backend.connect(Protocol::Resp2),
-            &["SET", "stm:exe:a", &row],
-        );
-        let mut store = side.store(backend);
-        let mut execution = store.load("a").unwrap().unwrap();
-        let error = store.save(&mut execution).unwrap_err();
-        assert!(
-            matches!(
-                error,
-                StoreError::Invalid {
-                    reason: Rejection::TooDeep,
-                    ..
-                }
-            ),
-            "{error}"
-        );
-        execution.context.clear();
-        store.save(&mut execution).unwrap();
-    });
-}
-
-#[test]
-fn members_of_newer_writers_survive_load_and_commit_in_their_places() {
-    with_each(|backend, side| {
-        let row = r#"{"first":{"n":1e-7},"id":"a","definition_id":"d","definition_fqn":null,"root_path":"","status":"DONE","outcome":null,"error":null,"active_path":null,"history":{},"context":{},"processed_events":0,"version":1,"priority":0,"parent_id":null,"child_id":null,"deferred":[{"id":"e","kind":"k","created_time":null,"received_time":null,"data":{},"trace_parent":"x"}],"children":{},"invoke_seq":{},"created_at":1700000000.5,"expires_at":null}"#;
-        ask(
-            &mut backend.connect(Protocol::Resp2),
-            &["SET", "stm:exe:a", row],
-        );
-        let mut store = side.store(backend);
-        let mut execution = store.load("a").unwrap().unwrap();
-        store
-            .commit(&mut execution, &Commit::for_event("e"))
-            .unwrap();
-        let expected = Held::String(Bytes(
-            row.replace(r#""version":1"#, r#""version":2"#).into_bytes(),
-        ));
-        assert_eq!(
-            dump(backend).get(&Bytes(b"stm:exe:a".to_vec())),
-            Some(&expected)
-        );
-    });
-}
-
-#[test]
-fn a_row_of_another_execution_is_not_loaded_as_this_one() {
-    with_each(|backend, side| {
-        ask(
-            &mut backend.connect(Protocol::Resp2),
-            &["SET", "a:exe:exe:1", r#"{"id":"1","definition_id":"d"}"#],
-        );
-        let mut store = side.store_with(backend, Settings::new("a").unwrap(), Plan::none());
-        assert!(matches!(
-            store.load("exe:1"),
-            Err(StoreError::Corrupt { .. })
-        ));
-        assert!(Settings::new("a:exe").is_err());
-    });
-}
-
-#[test]
 fn an_event_is_known_as_processed_once_its_commit_landed() {
     with_each(|backend, side| {
         let mut store = side.store(backend);
@@ -478,5 +217,68 @@ fn a_commit_of_everything_takes_three_round_trips() {
         store
             .commit(&mut Execution::new("a", "d"), &everything("e"))
             .unwrap();
+    });
+}
+
+#[test]
+fn concurrent_writers_lose_no_commit_and_double_none() {
+    const WRITERS: usize = 4;
+    const COMMITS: usize = 20;
+    with_each(|backend, side| {
+        side.store(backend)
+            .save(&mut Execution::new("a", "d"))
+            .unwrap();
+        let work = |writer: usize| {
+            let mut store = side.store(backend);
+            let mut landed = 0;
+            while landed < COMMITS {
+                let mut execution = store.load("a").unwrap().unwrap();
+                let event_id = format!("{writer}-{landed}");
+                // Both paths race with each other.
+                let commit = if landed % 2 == 0 {
+                    everything(&event_id)
+                } else {
+                    Commit::for_event(&event_id)
+                };
+                match store.commit(&mut execution, &commit) {
+                    Ok(_) => landed += 1,
+                    Err(StoreError::Conflict { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            let work = &work;
+            for writer in 0..WRITERS {
+                scope.spawn(move || work(writer));
+            }
+        });
+        let mut store = side.store(backend);
+        let landed = WRITERS * COMMITS;
+        assert_eq!(
+            store.load("a").unwrap().unwrap().version.get(),
+            i64::try_from(landed).unwrap() + 1
+        );
+        let mut emitted: Vec<_> = store
+            .pending_outbox()
+            .unwrap()
+            .into_iter()
+            .map(|entry| entry.event.id)
+            .collect();
+        emitted.sort();
+        emitted.dedup();
+        assert_eq!(emitted.len(), landed / 2);
+        assert_eq!(store.pending_outbox().unwrap().len(), landed / 2);
+        assert_eq!(store.pending_spawns().unwrap().len(), landed / 2);
+        assert_eq!(store.read_trace("a").unwrap().len(), landed / 2);
+        for writer in 0..WRITERS {
+            for commit in 0..COMMITS {
+                assert!(
+                    store
+                        .is_processed("a", &format!("{writer}-{commit}"))
+                        .unwrap()
+                );
+            }
+        }
     });
 }

@@ -1,19 +1,20 @@
 //! Lost connections: what the caller is told, and whether it is true.
 
-use std::{future::Future, task::Poll};
+use std::{future::Future, task::Poll, time::Duration};
 
 use serde_json::json;
 use store::{
-    AsyncRedisStore, Commit, CommitPath, Execution, Seq, Settings, StoreError, TimerOp, aio,
+    AsyncRedisStore, Commit, CommitPath, Committed, Execution, RedisStore, Seq, Settings,
+    StoreError, TimerOp, aio, sync,
 };
 use tokio::runtime::Builder;
 
 use crate::{
-    backend::{Protocol, ask, on_each},
+    backend::{Backend, Protocol, ask, on_each, on_each_alone},
     commits::{dump, everything},
     keyspace::Keyspace,
     meddling::{Fault, Meddling, Plan},
-    twin::with_each,
+    twin::{Side, Twin, with_each},
 };
 
 /// Batches of a commit with effects.
@@ -206,11 +207,8 @@ fn an_abandoned_commit_leaves_no_watch_behind() {
             let connection = Meddling::new(connection, Plan::at(0, Fault::Hang));
             let mut store = AsyncRedisStore::with_settings(connection, settings.clone());
             let mut execution = Execution::new("a", "d");
-            let abandoned = tokio::time::timeout(
-                std::time::Duration::from_millis(50),
-                store.save(&mut execution),
-            )
-            .await;
+            let abandoned =
+                tokio::time::timeout(Duration::from_millis(50), store.save(&mut execution)).await;
             assert!(abandoned.is_err());
             assert_eq!(execution.version.get(), 0);
             let rival = backend.connect_async(Protocol::Resp3).await;
@@ -275,7 +273,7 @@ fn futures_of_the_async_twin_can_be_sent() {
 #[test]
 fn a_server_that_is_not_there_is_io_for_both_twins() {
     let mut execution = Execution::new("a", "d");
-    let mut store = store::RedisStore::from_url("redis://127.0.0.1:1/").unwrap();
+    let mut store = RedisStore::from_url("redis://127.0.0.1:1/").unwrap();
     for commit in [Commit::for_event("e"), everything("e")] {
         assert!(matches!(
             store.commit(&mut execution, &commit),
@@ -284,8 +282,7 @@ fn a_server_that_is_not_there_is_io_for_both_twins() {
     }
     assert!(matches!(store.load("a"), Err(StoreError::Io { .. })));
     assert!(
-        store::RedisStore::from_url("nonsense").is_err()
-            && AsyncRedisStore::from_url("nonsense").is_err()
+        RedisStore::from_url("nonsense").is_err() && AsyncRedisStore::from_url("nonsense").is_err()
     );
     assert_eq!(execution.version.get(), 0);
 }
@@ -293,10 +290,74 @@ fn a_server_that_is_not_there_is_io_for_both_twins() {
 #[test]
 fn a_client_that_opens_a_connection_for_each_request_may_not_watch() {
     let client = redis::Client::open("redis://127.0.0.1:1/").unwrap();
-    let mut store = store::RedisStore::new(client);
+    let mut store = RedisStore::new(client);
     let commit = Commit::new().timer(TimerOp::cancel("P"));
     let error = store
         .commit(&mut Execution::new("a", "d"), &commit)
         .unwrap_err();
     assert!(matches!(error, StoreError::Invalid { .. }), "{error}");
+}
+
+/// How long the server is paused, how long the store waits for it, and how long a test waits for the server.
+const PAUSE: Duration = Duration::from_millis(400);
+const PATIENCE: Duration = Duration::from_millis(100);
+const AFTERWARDS: Duration = Duration::from_millis(600);
+
+/// What must be true after a commit whose reply did not come in time.
+fn timed_out(result: &Result<Committed, StoreError>, execution: &Execution, mut reader: Twin) {
+    assert!(
+        matches!(result, Err(StoreError::Indeterminate { .. })),
+        "{result:?}"
+    );
+    assert_eq!(execution.version.get(), 1);
+    std::thread::sleep(AFTERWARDS);
+    let stored = reader.load("a").unwrap().unwrap().version.get();
+    assert!(stored == 1 || stored == 2, "{stored}");
+}
+
+fn pause(backend: &Backend) {
+    let pause = PAUSE.as_millis().to_string();
+    ask(
+        &mut backend.connect(Protocol::Resp2),
+        &["CLIENT", "PAUSE", &pause, "WRITE"],
+    );
+}
+
+#[test]
+fn a_reply_that_does_not_come_in_time_is_indeterminate_and_the_store_goes_on() {
+    on_each_alone(|backend| {
+        let Some(client) = backend.client(Protocol::Resp3) else {
+            return;
+        };
+        let connections = sync::Reopening::new(client).response_timeout(PATIENCE);
+        let mut store = RedisStore::with_connections(connections, Settings::default());
+        let mut execution = Execution::new("a", "d");
+        store.save(&mut execution).unwrap();
+        pause(backend);
+        let result = store.commit(&mut execution, &Commit::for_event("e"));
+        timed_out(&result, &execution, Side::Sync.store(backend));
+        let mut loaded = store.load("a").unwrap().unwrap();
+        store.commit(&mut loaded, &everything("f")).unwrap();
+    });
+}
+
+#[test]
+fn a_reply_that_does_not_come_in_time_is_indeterminate_for_the_async_twin_too() {
+    on_each_alone(|backend| {
+        let Some(client) = backend.client(Protocol::Resp3) else {
+            return;
+        };
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let connections = aio::Reopening::new(client).response_timeout(PATIENCE);
+        let mut store = AsyncRedisStore::with_connections(connections, Settings::default());
+        let mut execution = Execution::new("a", "d");
+        runtime.block_on(store.save(&mut execution)).unwrap();
+        pause(backend);
+        let result = runtime.block_on(store.commit(&mut execution, &Commit::for_event("e")));
+        timed_out(&result, &execution, Side::Async.store(backend));
+        let mut loaded = runtime.block_on(store.load("a")).unwrap().unwrap();
+        runtime
+            .block_on(store.commit(&mut loaded, &everything("f")))
+            .unwrap();
+    });
 }
