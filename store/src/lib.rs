@@ -1,1 +1,62 @@
-//! Durable execution store over Redis.
+//! A durable store of executions over Redis: versioned compare-and-swap commits with a transactional outbox, dedupe marks,
+//! spawn intents, timers and a trace ring.
+//!
+//! [`RedisStore`] blocks, [`AsyncRedisStore`](aio::AsyncRedisStore) awaits; both run the same operations ([`op`]), which do
+//! no I/O. Key names, values and the order of commands are those of the Python store of the same design, so that both can
+//! work on one Redis.
+//!
+//! # Layout
+//! * [`execution`](Execution), [`commit`](Commit), entries: the types that go in and come out.
+//! * [`keys`]: names of keys. [`codec`]: values to types and back.
+//! * [`op`]: the calls as state machines. `sync`, `aio`: their drivers.
+//! * [`StoreError`]: what can go wrong, and whether trying again is safe.
+//!
+//! # Keys
+//! Under the prefix (`stm` unless told otherwise):
+//!
+//! | key | type | holds |
+//! |---|---|---|
+//! | `exe:{id}` | string | the execution as JSON, its version inside |
+//! | `outbox` | hash | events to deliver, by seq |
+//! | `spawns` | hash | executions to start, by seq |
+//! | `outbox:seq`, `spawns:seq` | string | the last seq handed out |
+//! | `processed:{id}` | set | ids of the events that were handled |
+//! | `timers` | sorted set | id, NUL, path, by time in seconds |
+//! | `trace:{id}` | list | the last steps, oldest first |
+//! | `trace:seq:{id}` | string | how many steps were numbered |
+//!
+//! # Guarantees
+//! * A commit lands only on the version that its execution was loaded at, and then with all of its effects.
+//! * The execution in memory changes its version only if the commit is known to have landed.
+//! * A write whose reply was lost is reported as such, never as a conflict, and is never sent twice.
+//! * Input that would break one of these is refused before Redis is asked.
+
+mod commit;
+mod driver;
+mod entry;
+mod error;
+mod execution;
+mod settings;
+
+#[cfg(feature = "async")]
+pub mod aio;
+pub mod codec;
+pub mod keys;
+pub mod op;
+#[cfg(feature = "sync")]
+pub mod sync;
+
+#[cfg(feature = "async")]
+pub use self::aio::AsyncRedisStore;
+#[cfg(feature = "sync")]
+pub use self::sync::RedisStore;
+pub use self::{
+    commit::{Commit, Committed, Emit, Seq, SpawnIntent, TimerOp},
+    entry::{
+        Cursor, DueTimer, ExecutionPage, ExecutionSummary, ListFilter, OutboxEntry, SpawnEntry,
+        UnreadableRow,
+    },
+    error::{FailedCommand, Rejection, StoreError},
+    execution::{ChildState, Event, Execution, Status, Unknown, Version},
+    settings::{CommitPath, Settings, Strictness, TRACE_MAX_DEFAULT},
+};

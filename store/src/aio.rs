@@ -1,0 +1,533 @@
+//! The tokio twin.
+//!
+//! # Which connection
+//! Clones of one multiplexed connection share a socket, and a `WATCH` on it would be every task's watch. So a store either
+//! owns its connection ([`AsyncRedisStore::new`]), or shares one for what may be shared and opens another of its own for
+//! commits that watch ([`AsyncRedisStore::sharing`]), or opens its own from a URL ([`AsyncRedisStore::from_url`]).
+//!
+//! # Cancelling
+//! A call whose future is dropped was sent, or not: as with a lost reply, load to know. A watch that it may have left is
+//! taken back before the next commit that watches.
+
+use std::future::Future;
+
+use redis::{
+    RedisResult,
+    aio::{ConnectionLike, MultiplexedConnection},
+    cmd,
+};
+use serde_json::{Map, Value as Json};
+
+use crate::{
+    Commit, Committed, Cursor, DueTimer, Execution, ExecutionPage, ListFilter, OutboxEntry, Seq,
+    Settings, SpawnEntry, StoreError,
+    driver::{Entry, Pinning, replies_of},
+    op::{self, Batch, Channel, Operation, Replies, Step},
+};
+
+/// Where a store's connections come from.
+pub trait Connections: Send {
+    /// What sends.
+    type Connection: ConnectionLike + Send;
+
+    /// A connection for one batch; others may use it too. An error means that nothing was sent.
+    fn shared(&mut self) -> impl Future<Output = RedisResult<&mut Self::Connection>> + Send;
+
+    /// The connection that is this store's alone, the same one until [`Connections::renew`] or [`Connections::lost`].
+    fn pinned(&mut self) -> impl Future<Output = RedisResult<&mut Self::Connection>> + Send;
+
+    /// Makes sure that the pinned connection carries no watch: an operation before may have left one.
+    fn renew(&mut self) -> impl Future<Output = RedisResult<()>> + Send;
+
+    /// A batch on this channel got no reply.
+    fn lost(&mut self, channel: Channel);
+}
+
+/// One connection that belongs to the store and to nobody else: no clone of it may be used while the store lives.
+#[derive(Debug)]
+pub struct Exclusive<C>(C);
+
+impl<C: ConnectionLike + Send> Exclusive<C> {
+    /// Takes a connection. It must stay one connection: one that reconnects on its own, such as redis' connection
+    /// manager, forgets a watch without a word; use [`Sharing`] with it.
+    pub fn new(connection: C) -> Self {
+        Self(connection)
+    }
+}
+
+impl<C: ConnectionLike + Send> Connections for Exclusive<C> {
+    type Connection = C;
+
+    async fn shared(&mut self) -> RedisResult<&mut C> {
+        Ok(&mut self.0)
+    }
+
+    async fn pinned(&mut self) -> RedisResult<&mut C> {
+        Ok(&mut self.0)
+    }
+
+    async fn renew(&mut self) -> RedisResult<()> {
+        cmd("UNWATCH").query_async(&mut self.0).await
+    }
+
+    fn lost(&mut self, _: Channel) {}
+}
+
+/// A connection that others use too, and a way to open one that they do not, for commits that watch.
+#[derive(Debug)]
+pub struct Sharing<C, F> {
+    shared: C,
+    open: F,
+    pinned: Option<C>,
+}
+
+impl<C, F, O> Sharing<C, F>
+where
+    C: ConnectionLike + Send,
+    F: FnMut() -> O + Send,
+    O: Future<Output = RedisResult<C>> + Send,
+{
+    /// `open` must answer with a new connection, never with a clone of one in use.
+    pub fn new(shared: C, open: F) -> Self {
+        Self {
+            shared,
+            open,
+            pinned: None,
+        }
+    }
+}
+
+impl<C, F, O> Connections for Sharing<C, F>
+where
+    C: ConnectionLike + Send,
+    F: FnMut() -> O + Send,
+    O: Future<Output = RedisResult<C>> + Send,
+{
+    type Connection = C;
+
+    async fn shared(&mut self) -> RedisResult<&mut C> {
+        Ok(&mut self.shared)
+    }
+
+    async fn pinned(&mut self) -> RedisResult<&mut C> {
+        if self.pinned.is_none() {
+            self.pinned = Some((self.open)().await?);
+        }
+        self.pinned
+            .as_mut()
+            .ok_or_else(|| op::protocol_error("no connection"))
+    }
+
+    async fn renew(&mut self) -> RedisResult<()> {
+        self.pinned = None;
+        Ok(())
+    }
+
+    fn lost(&mut self, channel: Channel) {
+        if channel == Channel::Pinned {
+            self.pinned = None;
+        }
+    }
+}
+
+/// One connection that is opened when it is needed, and again after it was lost; never in the middle of an operation that
+/// watches.
+#[derive(Debug)]
+pub struct Reopening {
+    client: redis::Client,
+    connection: Option<MultiplexedConnection>,
+}
+
+impl Reopening {
+    /// Of this client; nothing is opened yet.
+    pub fn new(client: redis::Client) -> Self {
+        Self {
+            client,
+            connection: None,
+        }
+    }
+
+    async fn open(&mut self) -> RedisResult<&mut MultiplexedConnection> {
+        if self.connection.is_none() {
+            self.connection = Some(self.client.get_multiplexed_async_connection().await?);
+        }
+        self.connection
+            .as_mut()
+            .ok_or_else(|| op::protocol_error("no connection"))
+    }
+}
+
+impl Connections for Reopening {
+    type Connection = MultiplexedConnection;
+
+    async fn shared(&mut self) -> RedisResult<&mut MultiplexedConnection> {
+        self.open().await
+    }
+
+    async fn pinned(&mut self) -> RedisResult<&mut MultiplexedConnection> {
+        self.open().await
+    }
+
+    async fn renew(&mut self) -> RedisResult<()> {
+        self.connection = None;
+        Ok(())
+    }
+
+    fn lost(&mut self, _: Channel) {
+        self.connection = None;
+    }
+}
+
+struct Borrowed<'c, C>(&'c mut C);
+
+impl<C: ConnectionLike + Send> Connections for Borrowed<'_, C> {
+    type Connection = C;
+
+    async fn shared(&mut self) -> RedisResult<&mut C> {
+        Ok(self.0)
+    }
+
+    async fn pinned(&mut self) -> RedisResult<&mut C> {
+        Ok(self.0)
+    }
+
+    async fn renew(&mut self) -> RedisResult<()> {
+        cmd("UNWATCH").query_async(self.0).await
+    }
+
+    fn lost(&mut self, _: Channel) {}
+}
+
+/// Runs an operation on one connection that nobody else uses meanwhile and that carries no watch.
+///
+/// # Errors
+/// Those of the operation.
+pub async fn drive<C, O>(connection: &mut C, operation: O) -> Result<O::Output, StoreError>
+where
+    C: ConnectionLike + Send,
+    O: Operation,
+{
+    run(&mut Link::new(Borrowed(connection)), operation).await
+}
+
+/// Connections, and whether the pinned one may still carry a watch.
+#[derive(Debug)]
+pub struct Link<P> {
+    connections: P,
+    tainted: bool,
+}
+
+impl<P: Connections> Link<P> {
+    /// With connections that carry no watch yet.
+    pub fn new(connections: P) -> Self {
+        Self {
+            connections,
+            tainted: false,
+        }
+    }
+
+    async fn exchange(&mut self, batch: &Batch, pinning: &mut Pinning) -> Replies {
+        let connection = match batch.channel() {
+            Channel::Shared => self.connections.shared().await,
+            Channel::Pinned => match pinning.enter(&mut self.tainted) {
+                Entry::Lost => {
+                    return Replies::Unsent(op::protocol_error(
+                        "the connection with the watch was lost",
+                    ));
+                }
+                Entry::Tainted => match self.connections.renew().await {
+                    Ok(()) => self.connections.pinned().await,
+                    Err(unsent) => Err(unsent),
+                },
+                Entry::Clean => self.connections.pinned().await,
+            },
+        };
+        let connection = match connection {
+            Ok(connection) => connection,
+            Err(unsent) => return Replies::Unsent(unsent),
+        };
+        let sent = connection
+            .req_packed_commands(batch.pipeline(), 0, batch.len())
+            .await;
+        let replies = replies_of(sent, batch.len());
+        if let Replies::Lost(_) = replies {
+            self.connections.lost(batch.channel());
+            pinning.lost();
+        }
+        replies
+    }
+}
+
+/// Runs an operation.
+///
+/// # Errors
+/// Those of the operation.
+pub async fn run<P: Connections, O: Operation>(
+    link: &mut Link<P>,
+    mut operation: O,
+) -> Result<O::Output, StoreError> {
+    let mut pinning = Pinning::None;
+    let mut replies = Replies::Start;
+    loop {
+        match operation.step(replies) {
+            Step::Send(batch) => replies = link.exchange(&batch, &mut pinning).await,
+            Step::Done(result) => {
+                pinning.leave(&mut link.tainted);
+                return result;
+            }
+        }
+    }
+}
+
+/// The store over asynchronous connections.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), store::StoreError> {
+/// use store::{AsyncRedisStore, Commit, Event, Execution};
+///
+/// let mut store = AsyncRedisStore::from_url("redis://127.0.0.1/")?;
+/// let mut execution = Execution::new("order-17", "order");
+/// store.save(&mut execution).await?;
+/// let commit = Commit::for_event("event-1").emit(Some("order-18"), Event::new("event-2", "Paid"));
+/// store.commit(&mut execution, &commit).await?;
+/// assert_eq!(execution.version.get(), 2);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct AsyncRedisStore<P> {
+    link: Link<P>,
+    settings: Settings,
+}
+
+impl<C: ConnectionLike + Send> AsyncRedisStore<Exclusive<C>> {
+    /// Over a connection that from now on is the store's alone, with default settings.
+    pub fn new(connection: C) -> Self {
+        Self::with_connections(Exclusive::new(connection), Settings::default())
+    }
+
+    /// Over a connection that from now on is the store's alone.
+    pub fn with_settings(connection: C, settings: Settings) -> Self {
+        Self::with_connections(Exclusive::new(connection), settings)
+    }
+
+    /// The connection back.
+    pub fn into_connection(self) -> C {
+        self.link.connections.0
+    }
+}
+
+impl<C, F, O> AsyncRedisStore<Sharing<C, F>>
+where
+    C: ConnectionLike + Send,
+    F: FnMut() -> O + Send,
+    O: Future<Output = RedisResult<C>> + Send,
+{
+    /// Over a connection that others use too, and one that `open` makes for commits that watch.
+    pub fn sharing(shared: C, open: F, settings: Settings) -> Self {
+        Self::with_connections(Sharing::new(shared, open), settings)
+    }
+}
+
+impl AsyncRedisStore<Reopening> {
+    /// Over a connection of its own to this URL, opened with the first call and again after it was lost.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the URL is malformed.
+    pub fn from_url(url: &str) -> Result<Self, StoreError> {
+        Ok(Self::with_connections(
+            Reopening::new(redis::Client::open(url)?),
+            Settings::default(),
+        ))
+    }
+}
+
+impl<P: Connections> AsyncRedisStore<P> {
+    /// Over connections of any source.
+    pub fn with_connections(connections: P, settings: Settings) -> Self {
+        Self {
+            link: Link::new(connections),
+            settings,
+        }
+    }
+
+    /// Replaces the settings.
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// How many trace steps are kept from now on; see [`Settings::trace_max`].
+    pub fn set_trace_max(&mut self, steps: i64) {
+        self.settings.set_trace_max(steps);
+    }
+
+    /// Runs an operation of one's own.
+    ///
+    /// # Errors
+    /// Those of the operation.
+    pub async fn run<O: Operation>(&mut self, operation: O) -> Result<O::Output, StoreError> {
+        run(&mut self.link, operation).await
+    }
+
+    /// The execution with this id, if there is one.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub async fn load(&mut self, id: &str) -> Result<Option<Execution>, StoreError> {
+        let operation = op::Load::new(&self.settings, id);
+        self.run(operation).await
+    }
+
+    /// The execution with this id, and whether it has handled this event, in one round trip.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub async fn load_for_event(
+        &mut self,
+        id: &str,
+        event_id: &str,
+    ) -> Result<Option<(Execution, bool)>, StoreError> {
+        let operation = op::LoadForEvent::new(&self.settings, id, event_id);
+        self.run(operation).await
+    }
+
+    /// Stores the execution; the same as a commit with nothing beside it.
+    ///
+    /// # Errors
+    /// As for a commit.
+    pub async fn save(&mut self, execution: &mut Execution) -> Result<Committed, StoreError> {
+        self.commit(execution, &Commit::new()).await
+    }
+
+    /// Stores the execution and everything that comes with it, if the stored version is still the one that it carries.
+    /// Only then its version changes.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`], [`StoreError::Indeterminate`], [`StoreError::Partial`], [`StoreError::Invalid`],
+    /// [`StoreError::Corrupt`], [`StoreError::Refused`], [`StoreError::Io`]: each says whether to try again.
+    pub async fn commit(
+        &mut self,
+        execution: &mut Execution,
+        commit: &Commit,
+    ) -> Result<Committed, StoreError> {
+        let operation = op::CommitOperation::new(&self.settings, execution, commit)?;
+        let committed = self.run(operation).await?;
+        execution.version = committed.version;
+        Ok(committed)
+    }
+
+    /// Whether the execution with this id has handled this event.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub async fn is_processed(&mut self, id: &str, event_id: &str) -> Result<bool, StoreError> {
+        let operation = op::IsProcessed::new(&self.settings, id, event_id);
+        self.run(operation).await
+    }
+
+    /// All events that wait for delivery, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub async fn pending_outbox(&mut self) -> Result<Vec<OutboxEntry>, StoreError> {
+        let operation = op::PendingOutbox::new(&self.settings);
+        self.run(operation).await
+    }
+
+    /// Takes a delivered event off the outbox; whether it was there.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub async fn ack_outbox(&mut self, seq: Seq) -> Result<bool, StoreError> {
+        let operation = op::AckOutbox::new(&self.settings, seq);
+        self.run(operation).await
+    }
+
+    /// All executions that wait to be started, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub async fn pending_spawns(&mut self) -> Result<Vec<SpawnEntry>, StoreError> {
+        let operation = op::PendingSpawns::new(&self.settings);
+        self.run(operation).await
+    }
+
+    /// Takes a started execution off the list; whether it was there.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub async fn ack_spawn(&mut self, seq: Seq) -> Result<bool, StoreError> {
+        let operation = op::AckSpawn::new(&self.settings, seq);
+        self.run(operation).await
+    }
+
+    /// All timers whose time has come at this moment (seconds since the epoch), by time, then by name.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for NaN, [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub async fn due_timers(&mut self, now_s: f64) -> Result<Vec<DueTimer>, StoreError> {
+        let operation = op::DueTimers::new(&self.settings, now_s)?;
+        self.run(operation).await
+    }
+
+    /// Removes a timer if it still fires at this moment; whether it did. A timer that was moved meanwhile stays.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub async fn delete_timer(
+        &mut self,
+        id: &str,
+        path: &str,
+        fire_at_s: f64,
+    ) -> Result<bool, StoreError> {
+        let operation = op::DeleteTimer::new(&self.settings, id, path, fire_at_s)?;
+        self.run(operation).await
+    }
+
+    /// Adds a step to a trace outside of a commit; its own `index` is kept if it has one.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`], [`StoreError::Indeterminate`] if the reply was lost (a repetition may add it twice).
+    pub async fn append_trace(
+        &mut self,
+        id: &str,
+        step: &Map<String, Json>,
+    ) -> Result<(), StoreError> {
+        let operation = op::AppendTrace::new(&self.settings, id, step)?;
+        self.run(operation).await
+    }
+
+    /// The steps that the trace still holds, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub async fn read_trace(&mut self, id: &str) -> Result<Vec<Map<String, Json>>, StoreError> {
+        let operation = op::ReadTrace::new(&self.settings, id)?;
+        self.run(operation).await
+    }
+
+    /// A page of the executions that match; see [`op::ListExecutions`] for what a page is. `limit` is a hint.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub async fn list_executions(
+        &mut self,
+        filter: &ListFilter,
+        limit: u32,
+        cursor: Option<Cursor>,
+    ) -> Result<ExecutionPage, StoreError> {
+        let operation = op::ListExecutions::new(&self.settings, filter.clone(), limit, cursor);
+        self.run(operation).await
+    }
+
+    /// Gives the connections up.
+    #[allow(
+        clippy::unused_async,
+        reason = "closing may have to wait for other kinds of connections"
+    )]
+    pub async fn close(self) {
+        drop(self);
+    }
+}

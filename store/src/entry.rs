@@ -1,0 +1,137 @@
+//! What the store hands out: outbox and spawn entries, due timers, summaries and pages.
+
+use std::{fmt, str::FromStr};
+
+use serde_json::{Map, Value};
+
+use crate::{Event, Rejection, Seq, Status, StoreError, Version};
+
+/// An emitted event that nobody has acknowledged yet.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct OutboxEntry {
+    /// Its position, for the acknowledgement.
+    pub seq: Seq,
+    /// The execution that is to handle it, if any.
+    pub target_id: Option<String>,
+    /// The event.
+    pub event: Event,
+}
+
+/// An execution to start that nobody has acknowledged yet.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct SpawnEntry {
+    /// Its position, for the acknowledgement.
+    pub seq: Seq,
+    /// The execution that wants it.
+    pub parent_id: String,
+    /// The id of the new one.
+    pub child_id: String,
+    /// The part of the definition that it runs.
+    pub root_path: String,
+    /// Its first context. NaN and the infinities, which JSON can not say, are read as null; half of a surrogate pair is
+    /// read as U+FFFD.
+    pub context: Map<String, Value>,
+}
+
+/// A timer whose time has come.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct DueTimer {
+    /// The execution.
+    pub execution_id: String,
+    /// The state that waits.
+    pub path: String,
+    /// When it was due, in seconds since the epoch; name it to delete exactly this timer.
+    pub fire_at_s: f64,
+}
+
+/// The part of an execution that a list shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ExecutionSummary {
+    /// Its id.
+    pub id: String,
+    /// Which definition it runs.
+    pub definition_id: String,
+    /// Where it stands.
+    pub status: Status,
+    /// How it ended.
+    pub outcome: Option<String>,
+    /// The state that it is in.
+    pub active_path: Option<String>,
+    /// The version of the row.
+    pub version: Version,
+    /// The execution that started it.
+    pub parent_id: Option<String>,
+}
+
+/// A part of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ExecutionPage {
+    /// What was found, by id within the page; there is no order between pages.
+    pub items: Vec<ExecutionSummary>,
+    /// Rows that could not be read. They do not stop the listing.
+    pub unreadable: Vec<UnreadableRow>,
+    /// Where to go on; none at the end. A page may be empty and have a successor.
+    pub next_cursor: Option<Cursor>,
+}
+
+/// A key in the place of a row that is not a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnreadableRow {
+    /// The key; what is not UTF-8 in it is replaced.
+    pub key: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// Which executions to list; every part that is given must match.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ListFilter {
+    /// Any of these; an empty list matches nothing.
+    pub status: Option<Vec<Status>>,
+    /// Exactly this definition.
+    pub definition_id: Option<String>,
+    /// Only executions without a parent.
+    pub roots_only: bool,
+}
+
+impl ListFilter {
+    /// Whether this summary is wanted.
+    pub fn matches(&self, summary: &ExecutionSummary) -> bool {
+        self.status
+            .as_ref()
+            .is_none_or(|wanted| wanted.contains(&summary.status))
+            && self
+                .definition_id
+                .as_ref()
+                .is_none_or(|wanted| *wanted == summary.definition_id)
+            && (!self.roots_only || summary.parent_id.is_none())
+    }
+}
+
+/// Where a listing goes on. Opaque: the numbers are the server's own and have no order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Cursor(pub(crate) u64);
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = StoreError;
+
+    fn from_str(text: &str) -> Result<Self, StoreError> {
+        let malformed = || StoreError::Invalid {
+            what: "cursor",
+            reason: Rejection::Malformed,
+        };
+        text.parse().map(Self).map_err(|_| malformed())
+    }
+}

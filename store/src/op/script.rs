@@ -1,0 +1,60 @@
+//! Scripts: by hash, and by source where the server does not know the hash.
+
+use std::sync::LazyLock;
+
+use redis::{Cmd, cmd};
+
+/// A script and its SHA-1.
+#[derive(Debug)]
+pub struct Script {
+    source: &'static str,
+    hash: LazyLock<String>,
+}
+
+/// Compare the version, set the row, note the event.
+pub(super) static COMMIT_CAS: Script = Script {
+    source: include_str!("../lua/commit_cas.lua"),
+    hash: LazyLock::new(|| redis::Script::new(COMMIT_CAS.source).get_hash().to_owned()),
+};
+
+/// Remove a timer that still has its score.
+pub(super) static DELETE_TIMER: Script = Script {
+    source: include_str!("../lua/delete_timer.lua"),
+    hash: LazyLock::new(|| {
+        redis::Script::new(DELETE_TIMER.source)
+            .get_hash()
+            .to_owned()
+    }),
+};
+
+impl Script {
+    /// The source.
+    pub fn source(&self) -> &'static str {
+        self.source
+    }
+
+    /// The SHA-1 of the source in hexadecimal digits.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    pub(super) fn by_hash<A: AsRef<[u8]>>(&self, keys: &[&str], arguments: &[A]) -> Cmd {
+        call("EVALSHA", self.hash(), keys, arguments)
+    }
+
+    pub(super) fn by_source<A: AsRef<[u8]>>(&self, keys: &[&str], arguments: &[A]) -> Cmd {
+        call("EVAL", self.source, keys, arguments)
+    }
+}
+
+fn call<A: AsRef<[u8]>>(name: &str, script: &str, keys: &[&str], arguments: &[A]) -> Cmd {
+    let mut command = cmd(name);
+    command.arg(script).arg(keys.len());
+    for key in keys {
+        command.arg(*key);
+    }
+    for argument in arguments {
+        command.arg(argument.as_ref());
+    }
+    command
+}

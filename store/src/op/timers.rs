@@ -1,0 +1,128 @@
+//! The sweeper's side of timers.
+
+use redis::{Value, cmd};
+
+use super::{Batch, Operation, Replies, Step, reply, script::DELETE_TIMER, validate};
+use crate::{DueTimer, Rejection, Settings, StoreError, codec};
+
+/// `ZRANGEBYSCORE`: all timers whose time has come, by time, then by name.
+#[derive(Debug)]
+pub struct DueTimers {
+    key: String,
+    now: String,
+}
+
+impl DueTimers {
+    /// At this moment, in seconds since the epoch.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if it is not a number.
+    pub fn new(settings: &Settings, now_s: f64) -> Result<Self, StoreError> {
+        if now_s.is_nan() {
+            return Err(StoreError::Invalid {
+                what: "present time",
+                reason: Rejection::NotFinite,
+            });
+        }
+        Ok(Self {
+            key: settings.keys().timers(),
+            now: codec::python_float(now_s),
+        })
+    }
+
+    fn timer(&self, (member, score): (Value, Value)) -> Result<DueTimer, StoreError> {
+        let (Some(member), Some(fire_at_s)) = (reply::bytes(member), reply::double(&score)) else {
+            return Err(reply::unexpected("ZRANGEBYSCORE"));
+        };
+        let (execution_id, path) = codec::decode_timer_member(&self.key, &member)?;
+        Ok(DueTimer {
+            execution_id,
+            path,
+            fire_at_s,
+        })
+    }
+}
+
+impl Operation for DueTimers {
+    type Output = Vec<DueTimer>;
+
+    fn step(&mut self, replies: Replies) -> Step<Self::Output> {
+        if let Replies::Start = replies {
+            let mut range = cmd("ZRANGEBYSCORE");
+            range
+                .arg(&self.key)
+                .arg("-inf")
+                .arg(&self.now)
+                .arg("WITHSCORES");
+            return Step::Send(Batch::shared([range]));
+        }
+        Step::Done(replies.harmless().and_then(|[timers]| {
+            let timers = reply::accepted(timers, "ZRANGEBYSCORE", &self.key)?;
+            let timers = reply::pairs(timers).ok_or_else(|| reply::unexpected("ZRANGEBYSCORE"))?;
+            timers.into_iter().map(|pair| self.timer(pair)).collect()
+        }))
+    }
+}
+
+/// One script: removes a timer if it still has the time that the caller saw; whether it did.
+///
+/// Reading the score and removing the member in two steps would lose a timer that is re-armed in between.
+#[derive(Debug)]
+pub struct DeleteTimer {
+    key: String,
+    arguments: [String; 2],
+    asked_by_source: bool,
+}
+
+impl DeleteTimer {
+    /// The timer of this execution and path, if it fires at this moment.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for an id with NUL, or a time that is not finite.
+    pub fn new(
+        settings: &Settings,
+        id: &str,
+        path: &str,
+        fire_at_s: f64,
+    ) -> Result<Self, StoreError> {
+        validate::execution_id(settings, "execution id", id)?;
+        validate::time("time of a timer", fire_at_s)?;
+        Ok(Self {
+            key: settings.keys().timers(),
+            arguments: [
+                settings.keys().timer_member(id, path),
+                codec::python_float(fire_at_s),
+            ],
+            asked_by_source: false,
+        })
+    }
+}
+
+impl Operation for DeleteTimer {
+    type Output = bool;
+
+    fn step(&mut self, replies: Replies) -> Step<bool> {
+        if let Replies::Start = replies {
+            return Step::Send(Batch::shared([
+                DELETE_TIMER.by_hash(&[&self.key], &self.arguments)
+            ]));
+        }
+        let removed = match replies.harmless() {
+            Ok([Value::ServerError(error)])
+                if reply::is_no_script(&error) && !self.asked_by_source =>
+            {
+                self.asked_by_source = true;
+                return Step::Send(Batch::shared([
+                    DELETE_TIMER.by_source(&[&self.key], &self.arguments)
+                ]));
+            }
+            other => other,
+        };
+        Step::Done(removed.and_then(|[removed]| {
+            let removed = reply::accepted(removed, "EVALSHA", &self.key)?;
+            reply::integer(&removed)
+                .map(|removed| removed != 0)
+                .ok_or_else(|| reply::unexpected("EVALSHA"))
+        }))
+    }
+}

@@ -1,0 +1,117 @@
+//! What a store is told once.
+
+use crate::{StoreError, keys::Keys};
+
+/// Trace steps kept for an execution unless told otherwise.
+pub const TRACE_MAX_DEFAULT: i64 = 200;
+
+/// Which input a store refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Strictness {
+    /// Refuses whatever would break a guarantee.
+    #[default]
+    Strict,
+    /// Takes the ids that the Python store takes (NUL, leading `seq:`, empty event id), with the consequences: two
+    /// executions may share a timer or a key. Meant for replaying its calls, not for work.
+    Lenient,
+}
+
+/// Which commands a commit sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum CommitPath {
+    /// A script if only the execution changes, `WATCH`/`MULTI`/`EXEC` otherwise: the Python store's choice.
+    #[default]
+    Mixed,
+    /// `WATCH`/`MULTI`/`EXEC` always, for servers that do not allow scripts.
+    Watch,
+}
+
+/// Settings of a store.
+///
+/// ```
+/// use store::{CommitPath, Settings};
+///
+/// let settings = Settings::new("orders")?.trace_max(50).commit_path(CommitPath::Watch);
+/// assert_eq!(settings.keys().prefix(), "orders");
+/// # Ok::<(), store::StoreError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    keys: Keys,
+    strictness: Strictness,
+    commit_path: CommitPath,
+    trace_max: i64,
+}
+
+impl Settings {
+    /// The prefix of a store that was not told another.
+    pub const PREFIX: &'static str = "stm";
+
+    /// Settings with this prefix, all else at its default.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for a prefix that [`Keys::new`] refuses.
+    pub fn new(prefix: impl Into<String>) -> Result<Self, StoreError> {
+        Ok(Self {
+            keys: Keys::new(prefix)?,
+            strictness: Strictness::default(),
+            commit_path: CommitPath::default(),
+            trace_max: TRACE_MAX_DEFAULT,
+        })
+    }
+
+    /// Sets which input is refused.
+    #[must_use]
+    pub fn strictness(mut self, strictness: Strictness) -> Self {
+        self.strictness = strictness;
+        self
+    }
+
+    /// Sets which commands a commit sends.
+    #[must_use]
+    pub fn commit_path(mut self, commit_path: CommitPath) -> Self {
+        self.commit_path = commit_path;
+        self
+    }
+
+    /// Sets how many trace steps are kept: 0 keeps all; a negative number drops that many of the oldest each time.
+    #[must_use]
+    pub fn trace_max(mut self, steps: i64) -> Self {
+        self.set_trace_max(steps);
+        self
+    }
+
+    /// As [`Settings::trace_max`], in place.
+    pub fn set_trace_max(&mut self, steps: i64) {
+        // Redis takes the range `-steps..-1`; the smallest number has no counterpart.
+        self.trace_max = steps.max(-i64::MAX);
+    }
+
+    /// The key names.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// How many trace steps are kept.
+    pub fn trace_max_steps(&self) -> i64 {
+        self.trace_max
+    }
+
+    /// Which commands a commit sends.
+    pub fn path(&self) -> CommitPath {
+        self.commit_path
+    }
+
+    /// Whether ids that break a guarantee are refused.
+    pub fn is_strict(&self) -> bool {
+        self.strictness == Strictness::Strict
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::new(Self::PREFIX).expect("the default prefix keeps the rules")
+    }
+}

@@ -1,0 +1,451 @@
+//! The blocking twin.
+
+use std::fmt;
+
+use redis::{ConnectionLike, RedisResult, cmd};
+use serde_json::{Map, Value as Json};
+
+use crate::{
+    Commit, Committed, Cursor, DueTimer, Execution, ExecutionPage, ListFilter, OutboxEntry,
+    Rejection, Seq, Settings, SpawnEntry, StoreError,
+    driver::{Entry, Pinning, replies_of},
+    op::{self, Batch, Channel, Operation, Replies, Step},
+};
+
+/// Where a store's connections come from.
+pub trait Connections {
+    /// What sends.
+    type Connection: ConnectionLike;
+
+    /// A connection for one batch. An error means that nothing was sent.
+    fn shared(&mut self) -> RedisResult<&mut Self::Connection>;
+
+    /// The connection that is this store's alone, the same one until [`Connections::renew`] or [`Connections::lost`].
+    fn pinned(&mut self) -> RedisResult<&mut Self::Connection>;
+
+    /// Makes sure that the pinned connection carries no watch: an operation before may have left one.
+    fn renew(&mut self) -> RedisResult<()>;
+
+    /// A batch on this channel got no reply.
+    fn lost(&mut self, channel: Channel);
+}
+
+/// One connection that belongs to the store and to nobody else.
+#[derive(Debug)]
+pub struct Exclusive<C>(C);
+
+impl<C: ConnectionLike> Exclusive<C> {
+    /// Takes a connection. It must be one connection: a [`redis::Client`], which opens a new one for each request,
+    /// can not carry a watch and is refused where that matters.
+    pub fn new(connection: C) -> Self {
+        Self(connection)
+    }
+
+    fn open(&mut self) -> RedisResult<&mut C> {
+        // A closed connection has sent nothing: worth knowing, since a lost one may have.
+        if self.0.is_open() {
+            Ok(&mut self.0)
+        } else {
+            Err(op::protocol_error("connection is closed"))
+        }
+    }
+}
+
+impl<C: ConnectionLike> Connections for Exclusive<C> {
+    type Connection = C;
+
+    fn shared(&mut self) -> RedisResult<&mut C> {
+        self.open()
+    }
+
+    fn pinned(&mut self) -> RedisResult<&mut C> {
+        self.open()
+    }
+
+    fn renew(&mut self) -> RedisResult<()> {
+        cmd("UNWATCH").query(self.open()?)
+    }
+
+    fn lost(&mut self, _: Channel) {}
+}
+
+/// One connection that is opened when it is needed, and again after it was lost; never in the middle of an operation that
+/// watches.
+pub struct Reopening {
+    client: redis::Client,
+    connection: Option<redis::Connection>,
+}
+
+impl fmt::Debug for Reopening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reopening")
+            .field("open", &self.connection.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Reopening {
+    /// Of this client; nothing is opened yet.
+    pub fn new(client: redis::Client) -> Self {
+        Self {
+            client,
+            connection: None,
+        }
+    }
+
+    fn open(&mut self) -> RedisResult<&mut redis::Connection> {
+        if self
+            .connection
+            .as_ref()
+            .is_some_and(|connection| !connection.is_open())
+        {
+            self.connection = None;
+        }
+        match &mut self.connection {
+            Some(connection) => Ok(connection),
+            none => Ok(none.insert(self.client.get_connection()?)),
+        }
+    }
+}
+
+impl Connections for Reopening {
+    type Connection = redis::Connection;
+
+    fn shared(&mut self) -> RedisResult<&mut redis::Connection> {
+        self.open()
+    }
+
+    fn pinned(&mut self) -> RedisResult<&mut redis::Connection> {
+        self.open()
+    }
+
+    fn renew(&mut self) -> RedisResult<()> {
+        self.connection = None;
+        self.open().map(drop)
+    }
+
+    fn lost(&mut self, _: Channel) {
+        self.connection = None;
+    }
+}
+
+/// Runs an operation on one connection that nobody else uses meanwhile.
+///
+/// # Errors
+/// Those of the operation.
+pub fn drive<C: ConnectionLike, O: Operation>(
+    connection: C,
+    operation: O,
+) -> Result<O::Output, StoreError> {
+    run(&mut Link::new(Exclusive::new(connection)), operation)
+}
+
+/// Connections, and whether the pinned one may still carry a watch.
+#[derive(Debug)]
+pub struct Link<P> {
+    connections: P,
+    tainted: bool,
+}
+
+impl<P: Connections> Link<P> {
+    /// With connections that carry no watch yet.
+    pub fn new(connections: P) -> Self {
+        Self {
+            connections,
+            tainted: false,
+        }
+    }
+
+    fn exchange(&mut self, batch: &Batch, pinning: &mut Pinning) -> Replies {
+        let connection = match batch.channel() {
+            Channel::Shared => self.connections.shared(),
+            Channel::Pinned => match pinning.enter(&mut self.tainted) {
+                Entry::Lost => {
+                    return Replies::Unsent(op::protocol_error(
+                        "the connection with the watch was lost",
+                    ));
+                }
+                Entry::Tainted => self
+                    .connections
+                    .renew()
+                    .and_then(|()| self.connections.pinned()),
+                Entry::Clean => self.connections.pinned(),
+            },
+        };
+        let connection = match connection {
+            Ok(connection) => connection,
+            Err(unsent) => return Replies::Unsent(unsent),
+        };
+        let sent =
+            connection.req_packed_commands(&batch.pipeline().get_packed_pipeline(), 0, batch.len());
+        let replies = replies_of(sent, batch.len());
+        if let Replies::Lost(_) = replies {
+            self.connections.lost(batch.channel());
+            pinning.lost();
+        }
+        replies
+    }
+}
+
+/// Runs an operation.
+///
+/// # Errors
+/// Those of the operation, and [`StoreError::Invalid`] if it watches over a client that opens a connection per request.
+pub fn run<P: Connections, O: Operation>(
+    link: &mut Link<P>,
+    mut operation: O,
+) -> Result<O::Output, StoreError> {
+    let mut pinning = Pinning::None;
+    let mut replies = Replies::Start;
+    loop {
+        match operation.step(replies) {
+            Step::Send(batch) => {
+                if batch.channel() == Channel::Pinned && is_many_connections::<P::Connection>() {
+                    return Err(StoreError::Invalid {
+                        what: "connection",
+                        reason: Rejection::NotOneConnection,
+                    });
+                }
+                replies = link.exchange(&batch, &mut pinning);
+            }
+            Step::Done(result) => {
+                pinning.leave(&mut link.tainted);
+                return result;
+            }
+        }
+    }
+}
+
+fn is_many_connections<C>() -> bool {
+    std::any::type_name::<C>().contains(std::any::type_name::<redis::Client>())
+}
+
+/// The store over blocking connections.
+///
+/// ```no_run
+/// use store::{Commit, Event, Execution, RedisStore};
+///
+/// let mut store = RedisStore::from_url("redis://127.0.0.1/")?;
+/// let mut execution = Execution::new("order-17", "order");
+/// store.save(&mut execution)?;
+/// store.commit(&mut execution, &Commit::for_event("event-1").emit(Some("order-18"), Event::new("event-2", "Paid")))?;
+/// assert_eq!(execution.version.get(), 2);
+/// # Ok::<(), store::StoreError>(())
+/// ```
+#[derive(Debug)]
+pub struct RedisStore<P> {
+    link: Link<P>,
+    settings: Settings,
+}
+
+impl<C: ConnectionLike> RedisStore<Exclusive<C>> {
+    /// Over a connection that from now on is the store's alone, with default settings.
+    pub fn new(connection: C) -> Self {
+        Self::with_connections(Exclusive::new(connection), Settings::default())
+    }
+
+    /// Over a connection that from now on is the store's alone.
+    pub fn with_settings(connection: C, settings: Settings) -> Self {
+        Self::with_connections(Exclusive::new(connection), settings)
+    }
+
+    /// The connection back.
+    pub fn into_connection(self) -> C {
+        self.link.connections.0
+    }
+}
+
+impl RedisStore<Reopening> {
+    /// Over a connection of its own to this URL, opened with the first call and again after it was lost.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the URL is malformed.
+    pub fn from_url(url: &str) -> Result<Self, StoreError> {
+        Ok(Self::with_connections(
+            Reopening::new(redis::Client::open(url)?),
+            Settings::default(),
+        ))
+    }
+}
+
+impl<P: Connections> RedisStore<P> {
+    /// Over connections of any source.
+    pub fn with_connections(connections: P, settings: Settings) -> Self {
+        Self {
+            link: Link::new(connections),
+            settings,
+        }
+    }
+
+    /// Replaces the settings.
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// How many trace steps are kept from now on; see [`Settings::trace_max`].
+    pub fn set_trace_max(&mut self, steps: i64) {
+        self.settings.set_trace_max(steps);
+    }
+
+    /// Runs an operation of one's own.
+    ///
+    /// # Errors
+    /// Those of the operation.
+    pub fn run<O: Operation>(&mut self, operation: O) -> Result<O::Output, StoreError> {
+        run(&mut self.link, operation)
+    }
+
+    /// The execution with this id, if there is one.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub fn load(&mut self, id: &str) -> Result<Option<Execution>, StoreError> {
+        let operation = op::Load::new(&self.settings, id);
+        self.run(operation)
+    }
+
+    /// The execution with this id, and whether it has handled this event, in one round trip.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub fn load_for_event(
+        &mut self,
+        id: &str,
+        event_id: &str,
+    ) -> Result<Option<(Execution, bool)>, StoreError> {
+        let operation = op::LoadForEvent::new(&self.settings, id, event_id);
+        self.run(operation)
+    }
+
+    /// Stores the execution; the same as a commit with nothing beside it.
+    ///
+    /// # Errors
+    /// As for a commit.
+    pub fn save(&mut self, execution: &mut Execution) -> Result<Committed, StoreError> {
+        self.commit(execution, &Commit::new())
+    }
+
+    /// Stores the execution and everything that comes with it, if the stored version is still the one that it carries.
+    /// Only then its version changes.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`], [`StoreError::Indeterminate`], [`StoreError::Partial`], [`StoreError::Invalid`],
+    /// [`StoreError::Corrupt`], [`StoreError::Refused`], [`StoreError::Io`]: each says whether to try again.
+    pub fn commit(
+        &mut self,
+        execution: &mut Execution,
+        commit: &Commit,
+    ) -> Result<Committed, StoreError> {
+        let operation = op::CommitOperation::new(&self.settings, execution, commit)?;
+        let committed = self.run(operation)?;
+        execution.version = committed.version;
+        Ok(committed)
+    }
+
+    /// Whether the execution with this id has handled this event.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub fn is_processed(&mut self, id: &str, event_id: &str) -> Result<bool, StoreError> {
+        let operation = op::IsProcessed::new(&self.settings, id, event_id);
+        self.run(operation)
+    }
+
+    /// All events that wait for delivery, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub fn pending_outbox(&mut self) -> Result<Vec<OutboxEntry>, StoreError> {
+        let operation = op::PendingOutbox::new(&self.settings);
+        self.run(operation)
+    }
+
+    /// Takes a delivered event off the outbox; whether it was there.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn ack_outbox(&mut self, seq: Seq) -> Result<bool, StoreError> {
+        let operation = op::AckOutbox::new(&self.settings, seq);
+        self.run(operation)
+    }
+
+    /// All executions that wait to be started, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub fn pending_spawns(&mut self) -> Result<Vec<SpawnEntry>, StoreError> {
+        let operation = op::PendingSpawns::new(&self.settings);
+        self.run(operation)
+    }
+
+    /// Takes a started execution off the list; whether it was there.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn ack_spawn(&mut self, seq: Seq) -> Result<bool, StoreError> {
+        let operation = op::AckSpawn::new(&self.settings, seq);
+        self.run(operation)
+    }
+
+    /// All timers whose time has come at this moment (seconds since the epoch), by time, then by name.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for NaN, [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub fn due_timers(&mut self, now_s: f64) -> Result<Vec<DueTimer>, StoreError> {
+        let operation = op::DueTimers::new(&self.settings, now_s)?;
+        self.run(operation)
+    }
+
+    /// Removes a timer if it still fires at this moment; whether it did. A timer that was moved meanwhile stays.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub fn delete_timer(
+        &mut self,
+        id: &str,
+        path: &str,
+        fire_at_s: f64,
+    ) -> Result<bool, StoreError> {
+        let operation = op::DeleteTimer::new(&self.settings, id, path, fire_at_s)?;
+        self.run(operation)
+    }
+
+    /// Adds a step to a trace outside of a commit; its own `index` is kept if it has one.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`], [`StoreError::Indeterminate`] if the reply was lost (a repetition may add it twice).
+    pub fn append_trace(&mut self, id: &str, step: &Map<String, Json>) -> Result<(), StoreError> {
+        let operation = op::AppendTrace::new(&self.settings, id, step)?;
+        self.run(operation)
+    }
+
+    /// The steps that the trace still holds, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub fn read_trace(&mut self, id: &str) -> Result<Vec<Map<String, Json>>, StoreError> {
+        let operation = op::ReadTrace::new(&self.settings, id)?;
+        self.run(operation)
+    }
+
+    /// A page of the executions that match; see [`op::ListExecutions`] for what a page is. `limit` is a hint.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn list_executions(
+        &mut self,
+        filter: &ListFilter,
+        limit: u32,
+        cursor: Option<Cursor>,
+    ) -> Result<ExecutionPage, StoreError> {
+        let operation = op::ListExecutions::new(&self.settings, filter.clone(), limit, cursor);
+        self.run(operation)
+    }
+
+    /// Gives the connections up.
+    pub fn close(self) {
+        drop(self);
+    }
+}

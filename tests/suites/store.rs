@@ -1,0 +1,21 @@
+//! The store against a server: golden replay of the Python store's key spaces, and behaviour call by call. Every test runs
+//! through both twins on each backend that is there.
+
+#[path = "store/backend.rs"]
+mod backend;
+#[path = "store/commits.rs"]
+mod commits;
+#[path = "store/faults.rs"]
+mod faults;
+#[path = "store/golden.rs"]
+mod golden;
+#[path = "store/keyspace.rs"]
+mod keyspace;
+#[path = "store/listing.rs"]
+mod listing;
+#[path = "store/meddling.rs"]
+mod meddling;
+#[path = "store/relay.rs"]
+mod relay;
+#[path = "store/twin.rs"]
+mod twin;
