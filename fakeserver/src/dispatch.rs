@@ -195,7 +195,8 @@ impl Engine {
         });
     }
 
-    fn block(
+    /// Lets a client wait; `reply` is what it is answered when its time is over.
+    pub(crate) fn block(
         &mut self,
         id: SessionId,
         db: DbIndex,

@@ -8,6 +8,7 @@
 //! * [`command`]: the command table, one file per family
 //! * [`keyspace`]: databases, typed access, the one door for changes
 //! * [`value`]: what a key can hold
+//! * `explore` (feature `explore`): every order of concurrent clients' commands, or a sample
 //! * [`session`], [`error`], [`config`], [`clock`]: what the names say
 
 pub mod clock;
@@ -15,6 +16,8 @@ pub mod command;
 pub mod config;
 pub mod engine;
 pub mod error;
+#[cfg(feature = "explore")]
+pub mod explore;
 pub mod keyspace;
 pub mod session;
 pub mod value;

@@ -159,7 +159,10 @@ fn hrandfield(call: &mut ReadCall<'_>) -> CommandResult {
     }
     let count = args.integer()?;
     if count == i64::MIN {
-        return Err(CommandError::OutOfRangeBetween(-i64::MAX, i64::MAX));
+        return Err(CommandError::OutOfRangeBetween {
+            min: -i64::MAX,
+            max: i64::MAX,
+        });
     }
     let with_values = args.keyword("WITHVALUES");
     args.finish()?;

@@ -141,7 +141,10 @@ fn srandmember(call: &mut ReadCall<'_>) -> CommandResult {
     args.finish()?;
     let count = number::parse_integer(count).ok_or(CommandError::NotAnInteger)?;
     if count == i64::MIN {
-        return Err(CommandError::OutOfRangeBetween(-i64::MAX, i64::MAX));
+        return Err(CommandError::OutOfRangeBetween {
+            min: -i64::MAX,
+            max: i64::MAX,
+        });
     }
     let set = call.keyspace.read::<Set>(key)?;
     let sample = Sample::of(count)?;

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use crate::clock::Timestamp;
 use crate::value::{Hash, List, Set, SortedSet, StringValue};
 
-/// No deadline, in the place of one.
-const NEVER: i64 = i64::MAX;
+/// No deadline, in the place of one: the largest integer is a deadline that a client can ask for, the smallest is not.
+const NEVER: i64 = i64::MIN;
 
 /// A value with its deadline and its last access.
 #[derive(Clone, Debug)]
@@ -114,7 +114,7 @@ impl Value {
     )]
     pub fn len(&self) -> usize {
         match self {
-            Value::String(value) => value.to_blob().len(),
+            Value::String(value) => value.len(),
             Value::List(value) => value.len(),
             Value::Hash(value) => value.len(),
             Value::Set(value) => value.len(),

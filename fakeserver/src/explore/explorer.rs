@@ -1,0 +1,410 @@
+//! [`Explorer`]: schedule after schedule until one is wrong, none is left or the budget is spent.
+
+use std::fmt;
+
+use redis::RedisError;
+use thiserror::Error;
+
+use super::backend::{Backend, Elsewhere, InProcess};
+use super::run::{self, End, Plan, Run};
+use super::schedule::{Choice, Schedule, WorkloadHash};
+use super::shrink::{self, Attempt, Found};
+use super::strategy::{Coverage, Replay, Strategy};
+use super::trace::Trace;
+use super::{Faults, LANES_MAX, ORIGIN, Workload};
+use crate::config::Config;
+use crate::wire::Request;
+
+/// Commands that one run may have unless told otherwise: far more than a client with bounded retries sends.
+const STEPS_MAX: usize = 10_000;
+
+/// A property that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Its name. A schedule is shrunk as long as a property of this name does not hold.
+    pub property: String,
+    /// What is wrong.
+    pub details: String,
+}
+
+impl Violation {
+    /// Of this property.
+    pub fn new(property: impl Into<String>, details: impl Into<String>) -> Violation {
+        Violation {
+            property: property.into(),
+            details: details.into(),
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.property, self.details)
+    }
+}
+
+/// A schedule that breaks a property.
+#[derive(Clone, Debug)]
+pub struct Counterexample {
+    /// The property.
+    pub violation: Violation,
+    /// The schedule, as short as it could be made.
+    pub schedule: Schedule,
+    /// What ran.
+    pub trace: Trace,
+    /// How often it takes the turn from a client that could have gone on.
+    pub preemptions: usize,
+    /// How often a connection breaks.
+    pub faults: usize,
+}
+
+impl fmt::Display for Counterexample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "violated: {}", self.violation)?;
+        writeln!(
+            f,
+            "schedule: {} ({} commands, {} preemptions, {} faults)",
+            self.schedule,
+            self.schedule.choices().len(),
+            self.preemptions,
+            self.faults
+        )?;
+        write!(f, "{}", self.trace)
+    }
+}
+
+/// What came of exploring.
+#[derive(Clone, Debug)]
+pub struct Exploration {
+    /// Complete runs.
+    pub schedules: u64,
+    /// Runs that were given up because the rest had been seen.
+    pub pruned: u64,
+    /// How much that is of all there are.
+    pub coverage: Coverage,
+    /// What is wrong, if something is.
+    pub counterexample: Option<Counterexample>,
+}
+
+/// Why a workload cannot be explored.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ExploreError {
+    /// The program used a thread of its own.
+    #[error(
+        "the program runs code on other threads (spawn_blocking, blocking I/O): its order is not under control"
+    )]
+    Escaped,
+    /// The same choices led to another run.
+    #[error("the program depends on more than replies and virtual time, or the schedule is another program's: {0}")]
+    Diverged(String),
+    /// A schedule of another workload.
+    #[error("the schedule belongs to workload {schedule}, this is {workload}")]
+    WrongWorkload {
+        /// What the schedule says.
+        schedule: WorkloadHash,
+        /// What it was given.
+        workload: WorkloadHash,
+    },
+    /// More clients than letters.
+    #[error("{0} clients are too many")]
+    TooManyClients(usize),
+    /// A real server that executes the commands cannot be used.
+    #[error("server: {0}")]
+    Server(#[from] RedisError),
+}
+
+/// How long to go on.
+pub struct Budget<'b> {
+    schedules: u64,
+    go_on: Box<dyn FnMut(u64) -> bool + 'b>,
+}
+
+impl<'b> Budget<'b> {
+    /// So many runs.
+    pub fn schedules(schedules: u64) -> Budget<'b> {
+        Budget {
+            schedules,
+            go_on: Box::new(|_| true),
+        }
+    }
+
+    /// As long as this says so; it is asked before each run and told how many there were.
+    #[must_use]
+    pub fn while_true(mut self, go_on: impl FnMut(u64) -> bool + 'b) -> Budget<'b> {
+        self.go_on = Box::new(go_on);
+        self
+    }
+}
+
+impl fmt::Debug for Budget<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Budget({} schedules)", self.schedules)
+    }
+}
+
+/// Explores workloads.
+///
+/// ```
+/// # #[cfg(feature = "explore")] {
+/// use fakeserver::explore::*;
+/// use std::{future::Future, pin::Pin};
+///
+/// /// Two clients that each add one to a counter, without a transaction.
+/// struct Counter;
+///
+/// impl Workload for Counter {
+///     type Input = ();
+///     type Output = ();
+///
+///     fn description(&self) -> String {
+///         "counter".to_owned()
+///     }
+///
+///     fn clients(&self) -> usize {
+///         2
+///     }
+///
+///     fn client(&self, client: Client<(), ()>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+///         Box::pin(async move {
+///             let mut connection = client.connect().await.unwrap();
+///             let count: Option<i64> = redis::cmd("GET").arg("n").query_async(&mut connection).await.unwrap();
+///             let next = count.unwrap_or(0) + 1;
+///             redis::cmd("SET").arg("n").arg(next).exec_async(&mut connection).await.unwrap();
+///         })
+///     }
+///
+///     fn check(&self, run: &Run<(), ()>) -> Result<(), Violation> {
+///         match run.call(["GET", "n"]) {
+///             Ok(redis::Value::BulkString(count)) if count == b"2" => Ok(()),
+///             other => Err(Violation::new("count", format!("{other:?}"))),
+///         }
+///     }
+/// }
+///
+/// let found = Explorer::new().explore(&Counter, Box::new(Exhaustive::new(Reduction::None)), Budget::schedules(100))?;
+/// let counterexample = found.counterexample.expect("an update gets lost");
+/// assert_eq!(counterexample.preemptions, 1);
+/// # }
+/// # Ok::<(), fakeserver::explore::ExploreError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Explorer {
+    faults: Faults,
+    steps_max: usize,
+    elsewhere: Option<redis::Client>,
+}
+
+impl Default for Explorer {
+    fn default() -> Explorer {
+        Explorer {
+            faults: Faults::none(),
+            steps_max: STEPS_MAX,
+            elsewhere: None,
+        }
+    }
+}
+
+impl Explorer {
+    /// Without faults, on the engine.
+    pub fn new() -> Explorer {
+        Explorer::default()
+    }
+
+    /// Which faults a schedule may hold.
+    #[must_use]
+    pub fn faults(mut self, faults: Faults) -> Explorer {
+        self.faults = faults;
+        self
+    }
+
+    /// How many commands a run may have.
+    #[must_use]
+    pub fn steps_at_most(mut self, steps: usize) -> Explorer {
+        self.steps_max = steps;
+        self
+    }
+
+    /// Has the commands executed by a real server, one at a time in the order of the schedule. Whatever the workload leaves
+    /// there stays: it must clean up, or use keys of its own for each run.
+    #[must_use]
+    pub fn on(mut self, server: redis::Client) -> Explorer {
+        self.elsewhere = Some(server);
+        self
+    }
+
+    /// Runs schedules until one breaks a property, none is left or the budget is spent.
+    ///
+    /// # Errors
+    /// If the workload cannot be explored, see [`ExploreError`].
+    pub fn explore<W: Workload>(
+        &self,
+        workload: &W,
+        mut strategy: Box<dyn Strategy>,
+        mut budget: Budget<'_>,
+    ) -> Result<Exploration, ExploreError> {
+        let preparation = self.preparation(workload)?;
+        let mut exploration = Exploration {
+            schedules: 0,
+            pruned: 0,
+            coverage: Coverage::Sampled,
+            counterexample: None,
+        };
+        loop {
+            let spent = exploration.schedules >= budget.schedules;
+            if spent || !(budget.go_on)(exploration.schedules) {
+                return Ok(exploration);
+            }
+            if !strategy.begin() {
+                exploration.coverage = strategy.coverage();
+                return Ok(exploration);
+            }
+            let plan = self.plan(strategy, &preparation);
+            let (run, back) = run::run(workload, plan)?;
+            strategy = back;
+            if run.end == End::Pruned {
+                exploration.pruned += 1;
+                continue;
+            }
+            exploration.schedules += 1;
+            if let Some(violation) = judge(workload, &run)? {
+                let found = self.shrink(workload, &preparation, &run, violation)?;
+                exploration.counterexample = Some(found);
+                return Ok(exploration);
+            }
+        }
+    }
+
+    /// Runs one schedule again; what it breaks, or nothing.
+    ///
+    /// # Errors
+    /// [`ExploreError::WrongWorkload`], or [`ExploreError::Diverged`] if a choice is not possible.
+    pub fn replay<W: Workload>(
+        &self,
+        workload: &W,
+        schedule: &Schedule,
+    ) -> Result<Replayed, ExploreError> {
+        let hash = WorkloadHash::of(&workload.description());
+        if schedule.workload() != hash {
+            return Err(ExploreError::WrongWorkload {
+                schedule: schedule.workload(),
+                workload: hash,
+            });
+        }
+        let preparation = self.preparation(workload)?;
+        let replay = Box::new(Replay::new(schedule.choices().to_vec()));
+        let faults = schedule.choices().iter().filter(|one| one.is_fault()).count();
+        let mut plan = self.plan(replay, &preparation);
+        plan.with_trace = true;
+        plan.faults.left = plan.faults.left.max(faults);
+        plan.faults.drop_before = true;
+        plan.faults.lose_reply = true;
+        let (run, _) = run::run(workload, plan)?;
+        let violation = judge(workload, &run)?;
+        let trace = run.trace.clone().unwrap_or_default();
+        Ok(match violation {
+            None => Replayed::Holds(trace),
+            Some(violation) => Replayed::Breaks(Box::new(Counterexample {
+                violation,
+                schedule: Schedule::new(hash, run.choices.clone()),
+                trace,
+                preemptions: run.preemptions,
+                faults: count_faults(&run.choices),
+            })),
+        })
+    }
+
+    fn shrink<W: Workload>(
+        &self,
+        workload: &W,
+        preparation: &[Request],
+        run: &Run<W::Input, W::Output>,
+        violation: Violation,
+    ) -> Result<Counterexample, ExploreError> {
+        let found = Found {
+            choices: run.choices.clone(),
+            preemptions: run.preemptions,
+            violation,
+        };
+        let mut attempt = |choices: Vec<Choice>| -> Result<Attempt, ExploreError> {
+            let plan = self.plan(Box::new(Replay::leniently(choices)), preparation);
+            let (run, _) = run::run(workload, plan)?;
+            Ok(judge(workload, &run)?.map(|violation| Found {
+                choices: run.choices,
+                preemptions: run.preemptions,
+                violation,
+            }))
+        };
+        let found = shrink::shrink(found, &mut attempt)?;
+        let schedule = Schedule::new(WorkloadHash::of(&workload.description()), found.choices);
+        match self.replay(workload, &schedule)? {
+            Replayed::Breaks(counterexample) => Ok(*counterexample),
+            Replayed::Holds(_) => Err(ExploreError::Diverged(format!(
+                "{schedule} broke {} once, and then no more",
+                found.violation
+            ))),
+        }
+    }
+
+    fn preparation<W: Workload>(&self, workload: &W) -> Result<Vec<Request>, ExploreError> {
+        if workload.clients() > LANES_MAX {
+            return Err(ExploreError::TooManyClients(workload.clients()));
+        }
+        // On the engine in any case: a real server is prepared by the same commands.
+        let engine = Box::new(InProcess::new(Config::default(), ORIGIN));
+        Ok(run::prepare(workload, engine)?)
+    }
+
+    fn plan<'p>(&self, strategy: Box<dyn Strategy>, preparation: &'p [Request]) -> Plan<'p> {
+        Plan {
+            backend: self.backend(),
+            strategy,
+            preparation,
+            faults: self.faults,
+            steps_max: self.steps_max,
+            with_trace: false,
+        }
+    }
+
+    fn backend(&self) -> Box<dyn Backend> {
+        match &self.elsewhere {
+            Some(client) => Box::new(Elsewhere::new(client.clone())),
+            None => Box::new(InProcess::new(Config::default(), ORIGIN)),
+        }
+    }
+}
+
+/// What a schedule did when it ran again.
+#[derive(Clone, Debug)]
+pub enum Replayed {
+    /// Nothing wrong.
+    Holds(Trace),
+    /// A property is broken.
+    Breaks(Box<Counterexample>),
+}
+
+fn count_faults(choices: &[Choice]) -> usize {
+    choices.iter().filter(|choice| choice.is_fault()).count()
+}
+
+/// What is wrong with a run, if something is. Errors: a run that says nothing about the workload.
+fn judge<W: Workload>(
+    workload: &W,
+    run: &Run<W::Input, W::Output>,
+) -> Result<Option<Violation>, ExploreError> {
+    match &run.end {
+        End::Complete => Ok(workload.check(run).err()),
+        End::Pruned => Ok(None),
+        End::Deadlock(who) => Ok(Some(Violation::new(
+            "deadlock",
+            format!("nobody can go on, and no time-out will help; {who}"),
+        ))),
+        End::StepLimit(steps) => Ok(Some(Violation::new(
+            "step limit",
+            format!("not at an end after {steps} commands"),
+        ))),
+        End::Panicked(text) => Ok(Some(Violation::new("panic", text.clone()))),
+        End::Diverged(how) => Err(ExploreError::Diverged(how.clone())),
+        End::Escaped => Err(ExploreError::Escaped),
+    }
+}

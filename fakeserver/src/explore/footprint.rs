@@ -1,0 +1,228 @@
+//! [`Footprint`]: which keys a command reads and writes, hence which commands commute. It follows from the command's row; for
+//! EXEC from what the connection watched and queued.
+//!
+//! This is what every reduction trusts: a footprint may name too much, never too little. Keys are kept as hashes, since two
+//! keys that share one only make more commands dependent.
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+use redis::Value;
+use smallvec::SmallVec;
+
+use crate::command::{Access, Flag, Group, Row, lookup};
+use crate::wire::Request;
+
+/// Stands for the script cache, which EVALSHA reads and EVAL fills. No key's hash, but for a coincidence that does no harm.
+const SCRIPT_CACHE: u64 = u64::MAX;
+
+/// What a command touches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    reads: SmallVec<[u64; 4]>,
+    writes: SmallVec<[u64; 4]>,
+    everything: bool,
+}
+
+impl Footprint {
+    fn everything() -> Footprint {
+        Footprint {
+            everything: true,
+            ..Footprint::default()
+        }
+    }
+
+    /// Whether it touches nothing that another connection can see.
+    pub fn is_empty(&self) -> bool {
+        !self.everything && self.reads.is_empty() && self.writes.is_empty()
+    }
+
+    /// Whether it may change something.
+    pub fn may_write(&self) -> bool {
+        self.everything || !self.writes.is_empty()
+    }
+
+    /// Whether the order of two commands with these footprints can matter.
+    pub fn conflicts(&self, other: &Footprint) -> bool {
+        if self.is_empty() || other.is_empty() {
+            return false;
+        }
+        let meets = |writes: &[u64], other: &Footprint| {
+            writes
+                .iter()
+                .any(|key| other.writes.contains(key) || other.reads.contains(key))
+        };
+        self.everything
+            || other.everything
+            || meets(&self.writes, other)
+            || meets(&other.writes, self)
+    }
+
+    fn add(&mut self, key: u64, access: Access) {
+        match access {
+            Access::Read => self.reads.push(key),
+            Access::Write => self.writes.push(key),
+        }
+    }
+
+    fn extend(&mut self, other: &Footprint) {
+        self.reads.extend_from_slice(&other.reads);
+        self.writes.extend_from_slice(&other.writes);
+        self.everything |= other.everything;
+    }
+}
+
+/// What a connection has been told by commands that only it can see; the explorer's own copy, so that any server will do.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SessionState {
+    watched: SmallVec<[u64; 4]>,
+    queued: Option<Footprint>,
+}
+
+/// A command's footprint as far as its words say, computed once when it is sent.
+#[derive(Clone, Debug)]
+pub(super) struct Static {
+    row: Option<&'static Row>,
+    own: Footprint,
+}
+
+impl Static {
+    pub(super) fn of(request: &Request) -> Static {
+        let row = lookup(request.name());
+        let own = row.map(|row| from_row(row, request)).unwrap_or_default();
+        Static { row, own }
+    }
+
+    fn is(&self, name: &str) -> bool {
+        self.row.is_some_and(|row| row.name() == name)
+    }
+}
+
+impl SessionState {
+    /// The footprint of a command if it ran now.
+    pub(super) fn footprint(&self, command: &Static) -> Footprint {
+        match &self.queued {
+            None => command.own.clone(),
+            Some(queued) if command.is("EXEC") => {
+                let mut footprint = queued.clone();
+                footprint.reads.extend_from_slice(&self.watched);
+                footprint
+            }
+            // Queued, or refused.
+            Some(_) => Footprint::default(),
+        }
+    }
+
+    /// Whether a command that ran now would touch nothing that others see, which is cheaper to know than its footprint.
+    pub(super) fn is_local(&self, command: &Static) -> bool {
+        match &self.queued {
+            None => command.own.is_empty(),
+            Some(queued) => {
+                !command.is("EXEC") || (queued.is_empty() && self.watched.is_empty())
+            }
+        }
+    }
+
+    /// Takes note of a command that ran.
+    pub(super) fn ran(&mut self, command: &Static, reply: &Value) {
+        let refused = matches!(reply, Value::ServerError(_));
+        let Some(row) = command.row else {
+            return;
+        };
+        match (row.name(), &mut self.queued) {
+            ("MULTI", queued) if !refused => *queued = Some(Footprint::default()),
+            ("EXEC" | "DISCARD", Some(_)) | ("RESET", _) => *self = SessionState::default(),
+            ("WATCH", None) if !refused => self.watched.extend_from_slice(&command.own.reads),
+            ("UNWATCH", None) => self.watched.clear(),
+            (_, Some(queued)) if !refused => queued.extend(&command.own),
+            _ => {}
+        }
+    }
+}
+
+fn from_row(row: &'static Row, request: &Request) -> Footprint {
+    let mut footprint = Footprint::default();
+    let kind = if row.has(Flag::ReadOnly) || row.name() == "WATCH" {
+        Access::Read
+    } else {
+        Access::Write
+    };
+    for (at, access) in row.keys().positions(request, kind) {
+        if let Some(key) = request.get(at) {
+            // The top bit is kept free for the script cache.
+            footprint.add(FixedState::default().hash_one(key) >> 1, access);
+        }
+    }
+    match (row.group(), row.name()) {
+        (Group::Scripting, "EVALSHA" | "EVALSHA_RO") => footprint.add(SCRIPT_CACHE, Access::Read),
+        (Group::Scripting, "EVAL" | "EVAL_RO") => footprint.add(SCRIPT_CACHE, Access::Write),
+        // CLIENT can see and close other connections.
+        (Group::Connection, name) if name != "CLIENT" => return Footprint::default(),
+        (Group::Transactions, "MULTI" | "DISCARD" | "UNWATCH" | "EXEC") => {
+            return Footprint::default();
+        }
+        _ => {}
+    }
+    if footprint.is_empty() {
+        return Footprint::everything();
+    }
+    footprint
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn footprint(session: &SessionState, words: &[&str]) -> Footprint {
+        session.footprint(&Static::of(&Request::new(words)))
+    }
+
+    fn run(session: &mut SessionState, words: &[&str], reply: &Value) {
+        session.ran(&Static::of(&Request::new(words)), reply);
+    }
+
+    #[test]
+    fn reads_commute_and_writes_to_a_key_do_not() {
+        let session = SessionState::default();
+        let [get, set, other] = [
+            &["GET", "k"][..],
+            &["SET", "k", "v"],
+            &["SET", "other", "v"],
+        ]
+        .map(|words| footprint(&session, words));
+        assert!(!get.conflicts(&get));
+        assert!(get.conflicts(&set) && set.conflicts(&get) && set.conflicts(&set));
+        assert!(!set.conflicts(&other) && !get.conflicts(&other));
+    }
+
+    #[test]
+    fn exec_touches_what_was_watched_and_queued() {
+        let mut session = SessionState::default();
+        run(&mut session, &["WATCH", "w"], &Value::Okay);
+        run(&mut session, &["MULTI"], &Value::Okay);
+        assert!(footprint(&session, &["SET", "q", "v"]).is_empty());
+        run(
+            &mut session,
+            &["SET", "q", "v"],
+            &Value::SimpleString("QUEUED".into()),
+        );
+        let exec = footprint(&session, &["EXEC"]);
+        let plain = SessionState::default();
+        assert!(exec.conflicts(&footprint(&plain, &["SET", "w", "v"])));
+        assert!(!exec.conflicts(&footprint(&plain, &["GET", "w"])));
+        assert!(exec.conflicts(&footprint(&plain, &["GET", "q"])));
+        assert!(!exec.conflicts(&footprint(&plain, &["SET", "x", "v"])));
+        run(&mut session, &["EXEC"], &Value::Nil);
+        assert!(footprint(&session, &["EXEC"]).is_empty());
+    }
+
+    #[test]
+    fn a_command_without_keys_conflicts_with_all_but_local_ones() {
+        let session = SessionState::default();
+        let everything = Footprint::everything();
+        assert!(everything.conflicts(&footprint(&session, &["GET", "k"])));
+        for local in [&["MULTI"][..], &["UNWATCH"], &["PING"], &["NOSUCHCOMMAND"]] {
+            assert!(footprint(&session, local).is_empty(), "{local:?}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! [`Recorder`]: what clients did, as they mark it: operations with the time of call and return.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// One call of a client.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operation<I, O> {
+    /// Who called.
+    pub client: usize,
+    /// When, on the recorder's clock.
+    pub invoked: u64,
+    /// When it returned; none if it never did.
+    pub returned: Option<u64>,
+    /// What was asked.
+    pub input: I,
+    /// What came back.
+    pub output: Option<O>,
+}
+
+/// Names an operation that has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OperationId(usize);
+
+/// Takes down operations, in the order of their calls. Clones share one list.
+///
+/// It works as well without an explorer: with clients on threads it gives each call and return a place in one order.
+#[derive(Debug)]
+pub struct Recorder<I, O> {
+    clock: Arc<AtomicU64>,
+    operations: Arc<Mutex<Vec<Operation<I, O>>>>,
+}
+
+impl<I, O> Clone for Recorder<I, O> {
+    fn clone(&self) -> Self {
+        Recorder {
+            clock: Arc::clone(&self.clock),
+            operations: Arc::clone(&self.operations),
+        }
+    }
+}
+
+impl<I, O> Default for Recorder<I, O> {
+    fn default() -> Self {
+        Recorder {
+            clock: Arc::default(),
+            operations: Arc::default(),
+        }
+    }
+}
+
+impl<I, O> Recorder<I, O> {
+    fn operations(&self) -> MutexGuard<'_, Vec<Operation<I, O>>> {
+        // A client that panicked half-way leaves an operation without an end, which is what it is.
+        self.operations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call begins.
+    pub fn begin(&self, client: usize, input: I) -> OperationId {
+        let mut operations = self.operations();
+        operations.push(Operation {
+            client,
+            invoked: self.clock.fetch_add(1, Ordering::Relaxed),
+            returned: None,
+            input,
+            output: None,
+        });
+        OperationId(operations.len() - 1)
+    }
+
+    /// A call returns.
+    pub fn end(&self, id: OperationId, output: O) {
+        let mut operations = self.operations();
+        if let Some(operation) = operations.get_mut(id.0) {
+            operation.returned = Some(self.clock.fetch_add(1, Ordering::Relaxed));
+            operation.output = Some(output);
+        }
+    }
+
+    /// Everything taken down so far; the list is empty afterwards.
+    pub fn take(&self) -> Vec<Operation<I, O>> {
+        std::mem::take(&mut self.operations())
+    }
+}

@@ -1,0 +1,202 @@
+//! The interleaving explorer: runs ordinary asynchronous code of several clients under every order of its commands, or under a
+//! sample, and reports the shortest schedule that breaks a property.
+//!
+//! # How it works
+//! The clients are tasks of a tokio runtime with a paused clock. Each command waits at a gate in front of the server; whenever
+//! no task can go on, a [`Strategy`] says whose command runs next, and whether a connection breaks. There is no other source of
+//! concurrency, so a run depends on the choices alone and a [`Schedule`] repeats it. Time-outs, sleeps and back-off cost
+//! nothing: time goes on only when no command can run.
+//!
+//! # Layout
+//! * [`Explorer`] explores a [`Workload`], whose [`Client`]s open [`Connection`]s through a [`Connector`]
+//! * [`Exhaustive`], [`RandomWalk`], [`Replay`], [`Bytes`]: strategies
+//! * [`Schedule`], [`Trace`], [`Operation`]: a run as data
+//! * [`Counterexample`]: what was found, shrunk and drawn
+//!
+//! # What it does not do
+//! Memory that clients share is invisible: only the order of commands is chosen. A thread of the program's own
+//! (`spawn_blocking`) is noticed and refused. A reduction other than [`Reduction::None`] and [`Reduction::LocalFirst`] keeps
+//! final states and replies, not the order in real time of operations of different clients. A script is trusted to touch the
+//! keys that it declares. The time-out of a blocking command (`BLPOP`) does not pass.
+
+mod backend;
+mod connection;
+mod exhaustive;
+mod explorer;
+mod footprint;
+mod gate;
+mod history;
+mod lane;
+mod run;
+mod schedule;
+mod shrink;
+mod strategy;
+mod trace;
+mod value;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use redis::RedisResult;
+
+pub use connection::{Connection, Connector};
+pub use exhaustive::{Exhaustive, Reduction};
+pub use explorer::{
+    Budget, Counterexample, Exploration, ExploreError, Explorer, Replayed, Violation,
+};
+pub use footprint::Footprint;
+pub use history::{Operation, OperationId, Recorder};
+pub use run::{End, Run};
+pub use schedule::{Act, Choice, LANES_MAX, Lane, Schedule, ScheduleError, WorkloadHash};
+pub use strategy::{
+    Bytes, Candidate, Coverage, Decision, Head, Point, RandomWalk, Replay, Strategy,
+};
+pub use trace::{Step, Trace};
+
+use crate::clock::Timestamp;
+
+/// The server's clock when a run begins.
+pub(crate) const ORIGIN: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+/// What is explored: clients, and what must hold after each run.
+pub trait Workload: Sync {
+    /// What a client marks when an operation begins.
+    type Input: Send + 'static;
+    /// What it marks when the operation returns.
+    type Output: Send + 'static;
+
+    /// Names the workload down to its last parameter; two with the same description have the same schedules.
+    fn description(&self) -> String;
+
+    /// How many clients there are, at most [`LANES_MAX`].
+    fn clients(&self) -> usize;
+
+    /// Fills the server before each run. Its commands are taken down once and repeated, so it may not depend on chance.
+    fn prepare(&self, connector: Connector) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        drop(connector);
+        Box::pin(async {})
+    }
+
+    /// What a client does.
+    fn client(
+        &self,
+        client: Client<Self::Input, Self::Output>,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+    /// Whether a complete run was right.
+    ///
+    /// # Errors
+    /// What was not.
+    fn check(&self, run: &Run<Self::Input, Self::Output>) -> Result<(), Violation>;
+}
+
+/// One client of a run.
+#[derive(Debug)]
+pub struct Client<I, O> {
+    index: usize,
+    connector: Connector,
+    recorder: Recorder<I, O>,
+}
+
+impl<I, O> Client<I, O> {
+    /// Its number, from 0.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// A connection to the server.
+    ///
+    /// # Errors
+    /// As for [`Connector::open`].
+    #[allow(
+        clippy::unused_async,
+        reason = "other transports have to wait for a connection"
+    )]
+    pub async fn connect(&self) -> RedisResult<Connection> {
+        self.connector.open()
+    }
+
+    /// Opens connections, also after one was lost.
+    pub fn connector(&self) -> Connector {
+        self.connector.clone()
+    }
+
+    /// Where it marks its operations.
+    pub fn recorder(&self) -> Recorder<I, O> {
+        self.recorder.clone()
+    }
+
+    /// Marks an operation around a call.
+    pub async fn operation(&self, input: I, call: impl Future<Output = O>) -> O
+    where
+        O: Clone,
+    {
+        let id = self.recorder.begin(self.index, input);
+        let output = call.await;
+        self.recorder.end(id, output.clone());
+        output
+    }
+}
+
+/// Which faults a schedule may hold. They strike only where a command can be seen by others: a connection that breaks at a
+/// `MULTI` or a queued command leaves the server as one that breaks at the `EXEC`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    left: usize,
+    drop_before: bool,
+    lose_reply: bool,
+}
+
+impl Faults {
+    /// No faults.
+    pub const fn none() -> Faults {
+        Faults {
+            left: 0,
+            drop_before: false,
+            lose_reply: false,
+        }
+    }
+
+    /// At most so many in one schedule; none until a kind is added.
+    pub const fn at_most(count: usize) -> Faults {
+        Faults {
+            left: count,
+            ..Faults::none()
+        }
+    }
+
+    /// A connection may break before a command runs.
+    #[must_use]
+    pub const fn drop_before(mut self) -> Faults {
+        self.drop_before = true;
+        self
+    }
+
+    /// A connection may break after a command has run and before its reply arrives.
+    #[must_use]
+    pub const fn lose_reply(mut self) -> Faults {
+        self.lose_reply = true;
+        self
+    }
+
+    /// Most faults of one schedule.
+    pub const fn most(&self) -> usize {
+        if self.drop_before || self.lose_reply {
+            self.left
+        } else {
+            0
+        }
+    }
+
+    fn acts(self, head: &Head) -> impl Iterator<Item = Act> + use<> {
+        let offered = self.left > 0 && !head.local;
+        // A lost reply to a command that changes nothing is, for all, a command that did not run.
+        let changes = head.footprint.may_write();
+        [
+            (self.drop_before, Act::DropBefore),
+            (self.lose_reply && (changes || !self.drop_before), Act::LoseReply),
+        ]
+        .into_iter()
+        .filter_map(move |(wanted, act)| (offered && wanted).then_some(act))
+    }
+}

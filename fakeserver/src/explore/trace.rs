@@ -1,0 +1,161 @@
+//! [`Trace`]: what ran, and its picture in space and time.
+
+use std::fmt::{self, Write as _};
+
+use redis::Value;
+
+use super::schedule::{Act, Choice, Lane};
+use crate::wire::Request;
+
+/// One command that ran, or was lost.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Whose command, and what happened to it.
+    pub choice: Choice,
+    /// The command.
+    pub request: Request,
+    /// Its reply, also if it was lost on the way; none if the command did not run, or still waits.
+    pub reply: Option<Value>,
+    /// Whether it touched nothing that others see.
+    pub local: bool,
+}
+
+/// Commands in the order in which they ran.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+/// Longest text of a command and of a reply in the picture.
+const COMMAND_LEN_MAX: usize = 46;
+const REPLY_LEN_MAX: usize = 24;
+
+impl Trace {
+    /// Lanes that occur, in order.
+    fn lanes(&self) -> Vec<Lane> {
+        let mut lanes: Vec<Lane> = self.steps.iter().map(|step| step.choice.lane).collect();
+        lanes.sort_unstable();
+        lanes.dedup();
+        lanes
+    }
+}
+
+/// A column for each lane, a row for each step. A run of commands that others do not see takes one row.
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lanes = self.lanes();
+        let rows = rows(&self.steps);
+        let widths: Vec<usize> = lanes
+            .iter()
+            .map(|lane| {
+                let texts = rows.iter().filter(|row| row.lane == *lane);
+                texts.map(|row| row.text.chars().count()).max().unwrap_or(0).max(6) + 2
+            })
+            .collect();
+        write!(f, "step")?;
+        for (lane, width) in lanes.iter().zip(&widths) {
+            write!(f, "  {:<width$}", format!("conn {lane}"), width = width)?;
+        }
+        for row in &rows {
+            let mut line = format!("\n{:>4}", row.step);
+            for (lane, width) in lanes.iter().zip(&widths) {
+                let cell = if row.lane == *lane {
+                    format!("* {}", row.text)
+                } else {
+                    "|".to_owned()
+                };
+                write!(line, "  {cell:<width$}")?;
+            }
+            f.write_str(line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+struct Row {
+    step: usize,
+    lane: Lane,
+    text: String,
+}
+
+fn rows(steps: &[Step]) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut folding = false;
+    for (at, step) in steps.iter().enumerate() {
+        let lane = step.choice.lane;
+        let fold = step.local && !step.choice.is_fault();
+        match rows.last_mut() {
+            Some(row) if fold && folding && row.lane == lane => {
+                let _ = write!(row.text, ", {}", short(step.request.name(), COMMAND_LEN_MAX));
+            }
+            _ if fold => rows.push(Row {
+                step: at,
+                lane,
+                text: short(step.request.name(), COMMAND_LEN_MAX),
+            }),
+            _ => rows.push(Row {
+                step: at,
+                lane,
+                text: describe(step),
+            }),
+        }
+        folding = fold;
+    }
+    rows
+}
+
+fn describe(step: &Step) -> String {
+    let words: Vec<String> = step
+        .request
+        .words()
+        .map(|word| short(word, COMMAND_LEN_MAX))
+        .collect();
+    let mut text = cut(&words.join(" "), COMMAND_LEN_MAX);
+    match step.choice.act {
+        Act::DropBefore => text.push_str("  !! connection lost before"),
+        act => {
+            let reply = step.reply.as_ref().map_or("(waits)".to_owned(), spell);
+            let _ = write!(text, " -> {}", cut(&reply, REPLY_LEN_MAX));
+            if act == Act::LoseReply {
+                text.push_str("  ~~ reply lost");
+            }
+        }
+    }
+    text
+}
+
+/// A reply in one line.
+fn spell(reply: &Value) -> String {
+    match reply {
+        Value::Nil => "nil".to_owned(),
+        Value::Int(number) => number.to_string(),
+        Value::BulkString(bytes) => short(bytes, REPLY_LEN_MAX),
+        Value::SimpleString(text) => text.clone(),
+        Value::Okay => "OK".to_owned(),
+        Value::Double(number) => number.to_string(),
+        Value::Array(items) | Value::Set(items) => {
+            let items: Vec<String> = items.iter().map(spell).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::ServerError(error) => match error.details() {
+            Some(details) => format!("-{} {details}", error.code()),
+            None => format!("-{}", error.code()),
+        },
+        other => format!("{other:?}"),
+    }
+}
+
+fn short(bytes: &[u8], len_max: usize) -> String {
+    // A cut before the escapes keeps a large value cheap.
+    let shown = &bytes[..bytes.len().min(len_max + 1)];
+    cut(&shown.escape_ascii().to_string(), len_max)
+}
+
+fn cut(text: &str, len_max: usize) -> String {
+    if text.chars().count() <= len_max {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(len_max.saturating_sub(2)).collect();
+    format!("{kept}..")
+}
