@@ -344,7 +344,13 @@ pub fn to_value(reply: Reply, protocol: Protocol) -> Value {
         }
         Reply::Push(items) => Value::Array(values(items)),
         Reply::Map(map) if resp3 => Value::Map(pairs(map)),
-        Reply::Map(map) => Value::Array(
+        Reply::Pairs(items) if resp3 => Value::Array(
+            pairs(items)
+                .into_iter()
+                .map(|(first, second)| Value::Array(vec![first, second]))
+                .collect(),
+        ),
+        Reply::Map(map) | Reply::Pairs(map) => Value::Array(
             pairs(map)
                 .into_iter()
                 .flat_map(|(key, value)| [key, value])
