@@ -114,7 +114,7 @@ impl Engine {
             })
             .into(),
             Handler::Write(handler) => {
-                let (reply, wait) = self.call_write(row, request, handler);
+                let (reply, wait) = self.call_write(row, request, handler, None);
                 match wait {
                     Some(wait) if caller == Caller::Client => {
                         self.block(id, db, row, request, wait, reply)
@@ -144,6 +144,7 @@ impl Engine {
         row: &'static Row,
         request: &Request,
         handler: fn(&mut WriteCall<'_>) -> Result<Reply, CommandError>,
+        woken_by: Option<&[u8]>,
     ) -> (Reply, Option<Wait>) {
         let before = self.fingerprint(row, request);
         let dirty = self.keyspace.stats.dirty;
@@ -155,6 +156,7 @@ impl Engine {
             config: &self.config,
             rng: &mut self.rng,
             now,
+            woken_by,
             wait: None,
         };
         let reply = handler(&mut call).into();
@@ -215,7 +217,7 @@ impl Engine {
             db,
             keys: wait.keys,
             deadline,
-            timeout_reply: reply,
+            timeout_reply: wait.timeout_reply.unwrap_or(reply),
             ticket: self.queues.ticket(),
         };
         self.queues.insert(id, &blocked);
@@ -228,7 +230,7 @@ impl Engine {
     pub(crate) fn time_out(&mut self, id: SessionId) {
         if let Some(blocked) = self.unblock(id) {
             self.send(id, blocked.timeout_reply);
-            self.run_buffered(id);
+            self.resumed.push_back(id);
         }
     }
 
@@ -244,21 +246,22 @@ impl Engine {
     pub(crate) fn after_command(&mut self) {
         self.publish_events();
         while !self.keyspace.touched.is_empty() {
-            let mut freed = Vec::new();
             for (db, key) in std::mem::take(&mut self.keyspace.touched) {
                 for id in self.queues.waiting_for(db, &key) {
-                    self.serve(id, &mut freed);
+                    self.keyspace.select(db);
+                    // Nobody is served from a key that is gone; the others need not be asked one by one.
+                    if !self.keyspace.exists(&key) {
+                        break;
+                    }
+                    self.serve(id, &key);
                 }
             }
             self.publish_events();
-            for id in freed {
-                self.run_buffered(id);
-            }
         }
     }
 
-    /// Runs a waiting client's command again; if it no longer waits, the client is answered and noted in `freed`.
-    fn serve(&mut self, id: SessionId, freed: &mut Vec<SessionId>) {
+    /// Runs a waiting client's command again, since `key` was written; if it no longer waits, the client is answered.
+    fn serve(&mut self, id: SessionId, key: &[u8]) {
         let Some(blocked) = self
             .sessions
             .get_mut(&id)
@@ -272,11 +275,11 @@ impl Engine {
         self.keyspace.set_now(self.now);
         self.keyspace.select(blocked.db);
         self.remove_due_keys_of(blocked.row, &blocked.request);
-        let (reply, wait) = self.call_write(blocked.row, &blocked.request, handler);
+        let (reply, wait) = self.call_write(blocked.row, &blocked.request, handler, Some(key));
         if wait.is_none() {
             self.unblock(id);
             self.send(id, reply);
-            freed.push(id);
+            self.resumed.push_back(id);
         }
     }
 

@@ -29,6 +29,8 @@ pub struct Engine {
     pub(crate) rng: fastrand::Rng,
     pub(crate) sessions: HashMap<SessionId, Box<Session>, foldhash::fast::FixedState>,
     pub(crate) queues: WaitQueues,
+    /// Sessions that no longer wait and whose further requests are to be run, once the running client's batch is done.
+    pub(crate) resumed: VecDeque<SessionId>,
     /// Sessions that have something to send or are to be closed, and of which the driver has not been told.
     pub(crate) ready: BTreeSet<SessionId>,
     pub(crate) now: Timestamp,
@@ -63,6 +65,7 @@ impl Engine {
             config,
             sessions: HashMap::default(),
             queues: WaitQueues::default(),
+            resumed: VecDeque::new(),
             ready: BTreeSet::new(),
             now,
             started_at: now,
@@ -120,7 +123,7 @@ impl Engine {
             self.refuse(id, &ProtocolError::QueryBufferLimit);
             return;
         }
-        self.run_buffered(id);
+        self.run_batch(id);
     }
 
     /// Runs one request of a connection that exchanges values; the replies come through [`Engine::poll_reply`].
@@ -130,7 +133,7 @@ impl Engine {
             return;
         };
         session.pending.push_back(request);
-        self.run_buffered(id);
+        self.run_batch(id);
     }
 
     /// Appends what is to be sent to a session to `out`. Call it for each session that [`Engine::poll_ready`] names.
@@ -158,7 +161,7 @@ impl Engine {
     /// Goes on with requests that [`Transmit::more`] spoke of.
     pub fn resume(&mut self, id: SessionId, now: Timestamp) {
         self.now = now;
-        self.run_buffered(id);
+        self.run_batch(id);
     }
 
     /// The next reply (or push) to a session that exchanges values.
@@ -199,6 +202,7 @@ impl Engine {
             self.keyspace.remove_due(EXPIRE_SLICE);
         }
         self.after_command();
+        self.run_resumed();
     }
 
     /// Forgets a connection: whatever it watched, waited for or had queued is gone.
@@ -242,6 +246,20 @@ impl Engine {
         self.sessions
             .get(&id)
             .is_some_and(|session| !session.closing)
+    }
+
+    /// Runs what a session has sent, and then what those have sent that are no longer blocked because of it.
+    fn run_batch(&mut self, id: SessionId) {
+        self.run_buffered(id);
+        self.run_resumed();
+    }
+
+    /// Redis too lets unblocked clients go on only when it is back in its event loop (blocked.c, `processUnblockedClients`). A
+    /// loop, so that a long chain of clients that unblock each other needs no deep stack.
+    fn run_resumed(&mut self) {
+        while let Some(id) = self.resumed.pop_front() {
+            self.run_buffered(id);
+        }
     }
 
     /// Runs the requests that a session has sent and that nothing holds back.

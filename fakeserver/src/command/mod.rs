@@ -7,6 +7,7 @@ mod args;
 mod call;
 mod keys;
 mod table;
+mod timeout;
 
 mod bitfield;
 mod bitmap;
