@@ -47,6 +47,9 @@ pub enum CommandError {
     /// A command of a cluster.
     #[error("ERR This instance has cluster support disabled")]
     ClusterDisabled,
+    /// `RESTORE` to a key that exists.
+    #[error("BUSYKEY Target key name already exists.")]
+    BusyKey,
     /// A text that is not known before run time: a script's own error, or one that names what the client sent.
     #[error("{}", String::from_utf8_lossy(.0))]
     Custom(Blob),
@@ -171,11 +174,26 @@ pub enum CommandError {
     /// A length or count that must not be negative.
     #[error("ERR value is out of range, must be positive")]
     OutOfRangePositive,
+    /// A payload of another version, or whose checksum is wrong.
+    #[error("ERR DUMP payload version or checksum are wrong")]
+    PayloadChecksum,
+    /// A payload whose value cannot be read.
+    #[error("ERR Bad data format")]
+    PayloadFormat,
     /// A `RANK` of 0.
     #[error(
         "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list"
     )]
     RankZero,
+    /// An access frequency that is no byte.
+    #[error("ERR Invalid FREQ value, must be >= 0 and <= 255")]
+    RestoreFrequency,
+    /// An idle time below 0.
+    #[error("ERR Invalid IDLETIME value, must be >= 0")]
+    RestoreIdleTime,
+    /// A time to live below 0.
+    #[error("ERR Invalid TTL value, must be >= 0")]
+    RestoreTtl,
     /// `COPY` or `MOVE` of a key onto itself.
     #[error("ERR source and destination objects are the same")]
     SameObject,

@@ -17,6 +17,7 @@ mod cluster;
 mod config_command;
 mod connection;
 mod debug;
+mod dump;
 mod expire;
 mod generic;
 mod hash;
@@ -62,6 +63,8 @@ const TABLE: &[Family] = &[
     bitmap::FAMILY,
     cluster::FAMILY,
     connection::FAMILY,
+    dump::FAMILY,
+    dump::SERVER_FAMILY,
     expire::FAMILY,
     generic::FAMILY,
     hash::FAMILY,
