@@ -197,6 +197,9 @@ pub enum CommandError {
     /// `COPY` or `MOVE` of a key onto itself.
     #[error("ERR source and destination objects are the same")]
     SameObject,
+    /// `SORT` of an element or by a weight that is no number.
+    #[error("ERR One or more scores can't be converted into double")]
+    SortWeightNotAFloat,
     /// A string that would become longer than the protocol can carry.
     #[error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")]
     StringTooLong,

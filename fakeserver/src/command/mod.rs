@@ -39,6 +39,7 @@ mod script;
 mod server_admin;
 mod set;
 mod set_algebra;
+mod sort;
 mod sorted_set;
 mod stream;
 mod string;
@@ -78,6 +79,7 @@ const TABLE: &[Family] = &[
     server_admin::FAMILY,
     set::FAMILY,
     set_algebra::FAMILY,
+    sort::FAMILY,
     sorted_set::FAMILY,
     stream::FAMILY,
     string::FAMILY,
