@@ -28,6 +28,7 @@ mod latency;
 mod lcs;
 mod list;
 mod list_blocking;
+mod list_pop;
 mod memory;
 mod object;
 mod parameter;
@@ -72,6 +73,7 @@ const TABLE: &[Family] = &[
     lcs::FAMILY,
     list::FAMILY,
     list_blocking::FAMILY,
+    list_pop::FAMILY,
     object::FAMILY,
     pubsub::FAMILY,
     scan::FAMILY,
