@@ -3,11 +3,13 @@
 pub mod blob;
 pub mod dict;
 mod either;
+pub mod float;
 pub mod glob;
 pub mod hash;
 pub mod list;
 pub mod long_double;
 pub mod number;
+pub mod ordered;
 pub mod set;
 pub mod sorted_set;
 pub mod string;
