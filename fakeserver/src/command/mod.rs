@@ -43,6 +43,7 @@ mod stream;
 mod string;
 mod string_range;
 mod transaction;
+mod zrange;
 
 pub(crate) use args::Args;
 pub(crate) use call::{Caller, ControlCall, ReadCall, Words, WriteCall};
@@ -80,4 +81,5 @@ const TABLE: &[Family] = &[
     string::FAMILY,
     string_range::FAMILY,
     transaction::FAMILY,
+    zrange::FAMILY,
 ];

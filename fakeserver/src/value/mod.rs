@@ -3,7 +3,6 @@
 pub mod blob;
 pub mod dict;
 mod either;
-pub mod float;
 pub mod glob;
 pub mod hash;
 pub mod list;

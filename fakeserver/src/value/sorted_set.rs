@@ -70,6 +70,11 @@ impl SortedSet {
                 .unwrap_or(std::cmp::Ordering::Equal)
                 .then_with(|| one.member.cmp(&other.member))
         });
+        if fits {
+            for item in &mut items {
+                item.score = listpack_score(item.score);
+            }
+        }
         let mut set = SortedSet {
             form: Form::Small(items),
         };
@@ -224,23 +229,11 @@ impl SortedSet {
         }
     }
 
-    /// Visits members from `cursor` on, as [`Dict::scan`] does; a listpack is visited as a whole.
-    pub fn scan(
-        &self,
-        cursor: u64,
-        mut visit: impl FnMut(&Blob, f64),
-        enough: impl FnMut() -> bool,
-    ) -> u64 {
+    /// The hash table of a large sorted set, for scans; the members of a listpack otherwise.
+    pub fn table(&self) -> Result<&Dict<f64>, Items<'_>> {
         match &self.form {
-            Form::Small(items) => {
-                items
-                    .iter()
-                    .for_each(|item| visit(&item.member, item.score));
-                0
-            }
-            Form::Large { scores, .. } => {
-                scores.scan(cursor, |member, score| visit(member, *score), enough)
-            }
+            Form::Small(items) => Err(Items::of_slice(items, 0..items.len())),
+            Form::Large { scores, .. } => Ok(scores),
         }
     }
 
@@ -263,7 +256,13 @@ fn find(items: &[Item], member: &[u8]) -> Option<usize> {
         .position(|item| item.member.as_bytes() == member)
 }
 
-fn insert_sorted(items: &mut Vec<Item>, item: Item) {
+/// A score as a listpack keeps it: there -0 is spelled as the integer 0.
+fn listpack_score(score: f64) -> f64 {
+    score + 0.0
+}
+
+fn insert_sorted(items: &mut Vec<Item>, mut item: Item) {
+    item.score = listpack_score(item.score);
     let at = items.partition_point(|other| other.precedes(item.score, &item.member));
     items.insert(at, item);
 }
