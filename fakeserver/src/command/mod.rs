@@ -44,6 +44,8 @@ mod string;
 mod string_range;
 mod transaction;
 mod zrange;
+mod zset_algebra;
+mod zset_pop;
 
 pub(crate) use args::Args;
 pub(crate) use call::{Caller, ControlCall, ReadCall, Words, WriteCall};
@@ -82,4 +84,6 @@ const TABLE: &[Family] = &[
     string_range::FAMILY,
     transaction::FAMILY,
     zrange::FAMILY,
+    zset_algebra::FAMILY,
+    zset_pop::FAMILY,
 ];

@@ -198,7 +198,7 @@ struct AddOptions {
 
 impl AddOptions {
     /// Reads the options in front of the scores. What excludes what is told before a score is looked at, but after the number
-    /// of words (t_zset.c, `zaddGenericCommand`).
+    /// of words (`t_zset.c`, `zaddGenericCommand`).
     fn parse(args: &mut Args<'_>) -> Result<AddOptions, CommandError> {
         let mut options = AddOptions::default();
         let (mut nx, mut xx, mut gt, mut lt) = (false, false, false, false);
@@ -225,7 +225,7 @@ impl AddOptions {
         if nx && xx {
             return Err(CommandError::ZaddXxAndNx);
         }
-        if (gt && nx) || (lt && nx) || (gt && lt) {
+        if [gt, lt, nx].iter().filter(|given| **given).count() > 1 {
             return Err(CommandError::ZaddComparisons);
         }
         if options.increment && args.len() > 2 {

@@ -278,7 +278,7 @@ fn rank_range(len: usize, start: i64, stop: i64, direction: Direction) -> Range<
 }
 
 /// The members of a small set between two limits as Redis finds them there: by walking, so that a set whose scores differ,
-/// which is not in the order of its members, has one right answer too (t_zset.c, `zzlFirstInLexRange`).
+/// which is not in the order of its members, has one right answer too (`t_zset.c`, `zzlFirstInLexRange`).
 fn lex_walk(
     set: &SortedSet,
     min: LexLimit<'_>,

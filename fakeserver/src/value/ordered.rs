@@ -2,6 +2,7 @@
 //!
 //! Leaves are short sorted vectors, so a range is read as slices, and a rank, an insertion and a removal are one descent.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::Blob;
@@ -31,6 +32,19 @@ impl Item {
     fn follows(&self, score: f64, member: &[u8]) -> bool {
         self.score > score || (self.score == score && self.member.as_bytes() > member)
     }
+}
+
+/// Puts items into their order.
+pub fn sort(items: &mut [Item]) {
+    items.sort_unstable_by(|one, other| {
+        if one.precedes(other.score, &other.member) {
+            Ordering::Less
+        } else if one.follows(other.score, &other.member) {
+            Ordering::Greater
+        } else {
+            Ordering::Equal
+        }
+    });
 }
 
 /// Items in order, each member with one score; who inserts makes sure that an item is not there yet.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::ordered::{Item, Items, Ordered};
+use super::ordered::{self, Item, Items, Ordered};
 use super::{Blob, Dict};
 use crate::config::Config;
 
@@ -57,19 +57,14 @@ impl SortedSet {
     }
 
     /// A sorted set of members that are all different. Unlike one that grew member by member, it is a listpack whenever it
-    /// fits into one, as the results of set operations are (t_zset.c, `zsetConvertToListpackIfNeeded`).
+    /// fits into one, as the results of set operations are (`t_zset.c`, `zsetConvertToListpackIfNeeded`).
     pub fn collect(items: Vec<Item>, sizing: Sizing) -> SortedSet {
         let fits = items.len() <= sizing.entries_max
             && items
                 .iter()
                 .all(|item| item.member.len() <= sizing.member_len_max);
         let mut items = items;
-        items.sort_unstable_by(|one, other| {
-            let order = one.score.partial_cmp(&other.score);
-            order
-                .unwrap_or(std::cmp::Ordering::Equal)
-                .then_with(|| one.member.cmp(&other.member))
-        });
+        ordered::sort(&mut items);
         if fits {
             for item in &mut items {
                 item.score = listpack_score(item.score);
@@ -247,6 +242,15 @@ impl SortedSet {
             ordered.insert(item);
         }
         self.form = Form::Large { scores, ordered };
+    }
+}
+
+impl<'a> IntoIterator for &'a SortedSet {
+    type Item = &'a Item;
+    type IntoIter = Items<'a>;
+
+    fn into_iter(self) -> Items<'a> {
+        self.iter()
     }
 }
 
