@@ -92,6 +92,9 @@ pub enum CommandError {
     /// `INCR` and its kin beyond `i64`.
     #[error("ERR increment or decrement would overflow")]
     IncrementOverflow,
+    /// `ZADD INCR` with more than one member.
+    #[error("ERR INCR option supports a single increment-element pair")]
+    IncrementSinglePair,
     /// An index outside of a list.
     #[error("ERR index out of range")]
     IndexOutOfRange,
@@ -110,6 +113,14 @@ pub enum CommandError {
     /// `LCS` of strings whose table would be too large.
     #[error("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")]
     LcsTooLarge,
+    /// A limit of a lexicographical range that does not begin with `[` or `(`.
+    #[error("ERR min or max not valid string range item")]
+    LexRangeInvalid,
+    /// `LIMIT` in a range of ranks.
+    #[error(
+        "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX"
+    )]
+    LimitNeedsScoreOrLex,
     /// A `LIMIT` below 0.
     #[error("ERR LIMIT can't be negative")]
     LimitNegative,
@@ -125,6 +136,9 @@ pub enum CommandError {
     /// A command before authentication.
     #[error("NOAUTH Authentication required.")]
     NoAuth,
+    /// A set operation on no key; the command's full name in lower case.
+    #[error("ERR at least 1 input key is needed for '{0}' command")]
+    NoInputKeys(Box<str>),
     /// `OBJECT FREQ` where no access frequency is kept.
     #[error(
         "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
@@ -200,6 +214,12 @@ pub enum CommandError {
     /// `SORT` of an element or by a weight that is no number.
     #[error("ERR One or more scores can't be converted into double")]
     SortWeightNotAFloat,
+    /// A score that became NaN: an infinity and its opposite were added.
+    #[error("ERR resulting score is not a number (NaN)")]
+    ScoreNan,
+    /// A limit of a score range that is no number.
+    #[error("ERR min or max is not a float")]
+    ScoreRangeInvalid,
     /// A string that would become longer than the protocol can carry.
     #[error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")]
     StringTooLong,
@@ -223,6 +243,12 @@ pub enum CommandError {
     /// `WATCH` inside of a transaction.
     #[error("ERR WATCH inside MULTI is not allowed")]
     WatchInsideMulti,
+    /// A weight of a set operation that is no number.
+    #[error("ERR weight value is not a float")]
+    WeightNotAFloat,
+    /// `WITHSCORES` in a lexicographical range.
+    #[error("ERR syntax error, WITHSCORES not supported in combination with BYLEX")]
+    WithScoresInLexRange,
     /// Too few or too many arguments; the full name in lower case, `config|get` for a subcommand.
     #[error("ERR wrong number of arguments for '{0}' command")]
     WrongArity(Box<str>),
@@ -232,6 +258,12 @@ pub enum CommandError {
     /// A key that holds another type.
     #[error("WRONGTYPE Operation against a key holding the wrong kind of value")]
     WrongType,
+    /// `ZADD` with more than one of NX, GT and LT.
+    #[error("ERR GT, LT, and/or NX options at the same time are not compatible")]
+    ZaddComparisons,
+    /// `ZADD` with XX and NX.
+    #[error("ERR XX and NX options at the same time are not compatible")]
+    ZaddXxAndNx,
 }
 
 impl CommandError {

@@ -46,6 +46,9 @@ mod stream;
 mod string;
 mod string_range;
 mod transaction;
+mod zrange;
+mod zset_algebra;
+mod zset_pop;
 
 pub(crate) use args::Args;
 pub(crate) use call::{Caller, ControlCall, ReadCall, Words, WriteCall};
@@ -87,4 +90,7 @@ const TABLE: &[Family] = &[
     string::FAMILY,
     string_range::FAMILY,
     transaction::FAMILY,
+    zrange::FAMILY,
+    zset_algebra::FAMILY,
+    zset_pop::FAMILY,
 ];
