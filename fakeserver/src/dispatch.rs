@@ -175,8 +175,14 @@ impl Engine {
             line.push_str(&quote(word));
             line.push('"');
         }
-        for monitor in self.monitors.clone() {
-            self.send(monitor, Reply::Simple(line.clone().into()));
+        self.monitor_feed.push(Reply::Simple(line.into()));
+    }
+
+    fn flush_monitor_feed(&mut self) {
+        for line in std::mem::take(&mut self.monitor_feed) {
+            for monitor in self.monitors.clone() {
+                self.send(monitor, line.clone());
+            }
         }
     }
 
@@ -343,6 +349,9 @@ impl Engine {
 
     /// What follows a whole command, EXEC or script: clients that waited for what it wrote are served, in order of arrival.
     pub(crate) fn after_command(&mut self) {
+        if !self.monitor_feed.is_empty() {
+            self.flush_monitor_feed();
+        }
         self.publish_events();
         while !self.keyspace.touched.is_empty() {
             for (db, key) in std::mem::take(&mut self.keyspace.touched) {

@@ -293,7 +293,7 @@ fn out_of_range(min: impl std::fmt::Display, max: impl std::fmt::Display) -> Str
 }
 
 /// Reads a size with an optional unit (util.c, `memtoull`): `k` is 1000, `kb` is 1024.
-fn memory(text: &[u8]) -> Option<u64> {
+pub(super) fn memory(text: &[u8]) -> Option<u64> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, unit) = text.split_at_checked(digits)?;
     let unit: u64 = match unit.to_ascii_lowercase().as_slice() {
