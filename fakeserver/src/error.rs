@@ -86,7 +86,7 @@ pub enum CommandError {
     IncrementNotFinite,
     /// `HELLO` before authentication.
     #[error(
-        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
     )]
     HelloUnauthenticated,
     /// `INCR` and its kin beyond `i64`.
@@ -127,6 +127,9 @@ pub enum CommandError {
     /// A `MAXLEN` below 0.
     #[error("ERR MAXLEN can't be negative")]
     MaxlenNegative,
+    /// A connection beyond `maxclients`.
+    #[error("ERR max number of clients reached")]
+    MaxClients,
     /// `MULTI` inside of a transaction.
     #[error("ERR MULTI calls can not be nested")]
     MultiNested,
@@ -162,6 +165,11 @@ pub enum CommandError {
     /// A command that a transaction may not hold.
     #[error("ERR Command not allowed inside a transaction")]
     NotAllowedInTransaction,
+    /// A command that a RESP2 client that subscribes may not send; its full name.
+    #[error(
+        "ERR Can't execute '{0}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
+    )]
+    NotForSubscribers(Box<str>),
     /// An integer argument that is none, or does not fit.
     #[error("ERR value is not an integer or out of range")]
     NotAnInteger,
@@ -223,11 +231,6 @@ pub enum CommandError {
     /// A string that would become longer than the protocol can carry.
     #[error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")]
     StringTooLong,
-    /// A command that a RESP2 client that subscribes may not send; its full name.
-    #[error(
-        "ERR Can't execute '{0}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
-    )]
-    NotForSubscribers(Box<str>),
     /// An option or combination that the command does not know.
     #[error("ERR syntax error")]
     Syntax,
