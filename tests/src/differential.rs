@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use crate::compare::Order;
 use crate::frame::{Frame, printable};
 use crate::mutants::{Memory, Mutant};
 use crate::program::{CLIENTS, Program, Step, Target};
@@ -42,6 +41,10 @@ impl<'a> Side<'a> {
 
     fn greet(&mut self, client: usize, protocol: &str) {
         self.clients[client].call(&["HELLO", protocol]);
+    }
+
+    fn reconnect(&mut self, client: usize) {
+        self.clients[client] = self.backend.raw();
     }
 
     fn call(&mut self, step: &Step) -> Received {
@@ -118,9 +121,8 @@ pub fn compare(
             std::thread::sleep(PAUSE);
         }
         if step.command == "quit" || want == Received::Closed {
-            for side in [&mut *reference, &mut *subject] {
-                side.clients[step.client] = side.backend.raw();
-            }
+            reference.reconnect(step.client);
+            subject.reconnect(step.client);
         }
     }
     Ok(())
@@ -256,6 +258,7 @@ fn kind(reply: &Frame) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::Order;
 
     fn step(command: &str, order: Order) -> Step {
         Step {

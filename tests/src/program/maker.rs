@@ -42,6 +42,24 @@ static DRAWN: LazyLock<Vec<usize>> = LazyLock::new(|| {
     READY.iter().enumerate().flat_map(weighted).collect()
 });
 
+/// For each form a number that draws it.
+pub(super) fn first_draws() -> Vec<u16> {
+    let first = |form: usize| DRAWN.iter().position(|drawn| *drawn == form);
+    (0..READY.len())
+        .filter_map(first)
+        .map(|at| at as u16)
+        .collect()
+}
+
+/// The options of the form that a number draws, and the empty one.
+pub(super) fn options(which: u16) -> Vec<&'static str> {
+    let mut options = vec![""];
+    if let Some(form) = DRAWN.get(usize::from(which)) {
+        form::literals(&READY[*form].parts, &mut options);
+    }
+    options
+}
+
 /// Makes a program command by command.
 pub(super) struct Maker {
     program: Program,

@@ -10,7 +10,7 @@ mod maker;
 mod script;
 mod slot;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use fakeserver::command::{Row, lookup, rows};
@@ -70,6 +70,56 @@ pub fn programs() -> impl Strategy<Value = Program> {
     )
         .prop_map(|(start, draws)| Program::from_draws(start, &draws))
 }
+
+/// Commands of a program of [`sweep`].
+const SWEEP_LEN: usize = 8;
+
+/// So often is each option met in a sweep.
+const SWEEP_TIMES: usize = 4;
+
+/// Draws for one form in search of its rarest option.
+const SWEEP_DRAWS_MAX: usize = 4000;
+
+/// Programs that meet every row and option several times: random ones would take long to reach the rare.
+pub fn sweep(seed: u64) -> Vec<Program> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut draws = Vec::new();
+    for which in maker::first_draws() {
+        let mut missing: BTreeMap<&str, usize> = maker::options(which)
+            .into_iter()
+            .map(|option| (option, SWEEP_TIMES))
+            .collect();
+        for _ in 0..SWEEP_DRAWS_MAX {
+            let bytes: Vec<u8> = (0..DRAW_LEN).map(|_| random.u8(..)).collect();
+            let program = Program::from_draws(0, &[(which, bytes.clone())]);
+            let met = program.steps.first().map_or(&[][..], |step| &step.options);
+            let mut useful = false;
+            for option in met.iter().chain([&""]) {
+                if let Some(left) = missing.get_mut(option) {
+                    *left -= 1;
+                    useful = true;
+                    if *left == 0 {
+                        missing.remove(option);
+                    }
+                }
+            }
+            if useful {
+                draws.push((which, bytes));
+            }
+            if missing.is_empty() {
+                break;
+            }
+        }
+    }
+    let start = |at: usize| SWEEP_STARTS[at % SWEEP_STARTS.len()];
+    let programs = draws.chunks(SWEEP_LEN).enumerate();
+    programs
+        .map(|(at, draws)| Program::from_draws(start(at), draws))
+        .collect()
+}
+
+/// Small data in either protocol, and large.
+const SWEEP_STARTS: [u8; 4] = [64, 65, 128, 255];
 
 impl Program {
     /// The program that these bytes stand for.
