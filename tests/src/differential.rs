@@ -63,7 +63,8 @@ impl<'a> Side<'a> {
 #[derive(Clone, Debug)]
 pub struct Difference {
     step: usize,
-    program: Program,
+    /// The program, for whoever is to understand it.
+    pub program: Program,
     want: Received,
     got: Received,
 }
@@ -268,6 +269,7 @@ mod tests {
             command: command.to_owned(),
             options: Vec::new(),
             pause: false,
+            follows: false,
         }
     }
 

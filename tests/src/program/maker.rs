@@ -155,13 +155,14 @@ impl Maker {
             command: row_name(ready.form.name),
             options: drawing.options,
             pause: pause.is_some(),
+            follows: false,
         });
         // Looking at a due key removes it, on both servers at the same place of the program.
         if let Some(key) = pause {
-            self.plain(client, vec![b"EXISTS".to_vec(), key]);
+            self.follow(client, vec![b"EXISTS".to_vec(), key]);
         }
         if let Some(key) = random {
-            self.plain(client, vec![b"DEL".to_vec(), key]);
+            self.follow(client, vec![b"DEL".to_vec(), key]);
         }
     }
 
@@ -175,6 +176,13 @@ impl Maker {
         self.program
     }
 
+    fn follow(&mut self, client: usize, words: Vec<Vec<u8>>) {
+        self.plain(client, words);
+        if let Some(step) = self.program.steps.last_mut() {
+            step.follows = true;
+        }
+    }
+
     fn plain(&mut self, client: usize, words: Vec<Vec<u8>>) {
         let command = String::from_utf8_lossy(&words[0]).to_ascii_lowercase();
         self.push(Step {
@@ -184,6 +192,7 @@ impl Maker {
             command,
             options: Vec::new(),
             pause: false,
+            follows: false,
         });
     }
 

@@ -56,6 +56,8 @@ pub struct Step {
     pub options: Vec<&'static str>,
     /// A key falls due now: wait until it has.
     pub pause: bool,
+    /// It clears up after the command before it, and cannot be left out without that.
+    pub follows: bool,
 }
 
 /// A strategy for programs over all rows of the table.
@@ -134,6 +136,26 @@ impl Program {
     /// The settings that a program may change, with the values that they have at first.
     pub fn settings() -> &'static [(&'static str, &'static str)] {
         slot::LIMITS
+    }
+
+    /// The shortest program that still fails, as far as leaving out commands one by one finds it.
+    pub fn shrink(&self, mut fails: impl FnMut(&Program) -> bool) -> Program {
+        let mut shrunk = self.clone();
+        let mut end = shrunk.steps.len();
+        while end > 0 {
+            let followers = shrunk.steps[..end]
+                .iter()
+                .rev()
+                .take_while(|step| step.follows);
+            let start = end.saturating_sub(followers.count() + 1);
+            let mut shorter = shrunk.clone();
+            shorter.steps.drain(start..end);
+            if fails(&shorter) {
+                shrunk = shorter;
+            }
+            end = start;
+        }
+        shrunk
     }
 
     /// The program as the requests of a transcript, without replies.
