@@ -40,7 +40,8 @@ impl<'a> Side<'a> {
     }
 
     fn greet(&mut self, client: usize, protocol: &str) {
-        self.clients[client].call(&["HELLO", protocol]);
+        let reply = self.clients[client].call(&["HELLO", protocol]);
+        assert!(!reply.is_error(), "HELLO {protocol}: {reply:?}");
     }
 
     fn reconnect(&mut self, client: usize) {

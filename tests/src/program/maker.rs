@@ -102,10 +102,14 @@ impl Maker {
             _ => LARGE,
         };
         for line in lines {
-            let words = line
-                .split(' ')
-                .map(|word| word.replace('L', &"L".repeat(70)).into_bytes());
-            maker.plain(0, words.collect());
+            let words = line.split(' ').map(|word| match word {
+                "L" => vec![b'L'; 70],
+                word => word.as_bytes().to_vec(),
+            });
+            let words: Vec<Vec<u8>> = words.collect();
+            if fakeserver::command::lookup(&words[0]).is_some() {
+                maker.plain(0, words);
+            }
         }
         maker
     }
