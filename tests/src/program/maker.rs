@@ -5,11 +5,15 @@ use std::sync::LazyLock;
 use super::entropy::Entropy;
 use super::form::{self, Form, Part};
 use super::script::SCRIPTS;
-use super::{CLIENTS, Program, Step, find, grammar, row_name, slot};
+use super::{CLIENTS, Program, Start, Step, find, grammar, row_name, slot};
 use crate::compare::Order;
 
 /// A transaction of so many commands is ended.
 const QUEUE_MAX: usize = 6;
+
+/// Draws from here on keep to the program's stretches of the grammar, of so many forms each.
+const DWELL: usize = 1 << 15;
+const STRETCH_LEN: usize = 8;
 
 /// Deeper commands inside of commands are not drawn.
 const DEPTH_MAX: usize = 1;
@@ -65,6 +69,10 @@ pub(super) struct Maker {
     program: Program,
     /// Commands queued by each connection that is in a transaction.
     queued: [Option<usize>; CLIENTS],
+    /// Where the stretches of the grammar begin on which the program dwells.
+    stretches: [usize; 2],
+    /// Which key it dwells on.
+    key: usize,
 }
 
 /// A command while its words are drawn.
@@ -81,13 +89,15 @@ struct Drawing {
     may_pause: bool,
     serial: usize,
     depth: usize,
+    key: usize,
 }
 
 impl Maker {
-    pub(super) fn new(start: u8) -> Maker {
+    pub(super) fn new(start: Start) -> Maker {
+        let [style, first, second, key] = start;
         let mut maker = Maker {
             program: Program {
-                protocols: if start.is_multiple_of(2) {
+                protocols: if style.is_multiple_of(2) {
                     ["2", "3"]
                 } else {
                     ["3", "2"]
@@ -95,8 +105,10 @@ impl Maker {
                 steps: Vec::new(),
             },
             queued: [None; CLIENTS],
+            stretches: [first, second].map(|at| usize::from(at) * READY.len() / 256),
+            key: usize::from(key),
         };
-        let lines = match start / 64 {
+        let lines = match style / 64 {
             0 => return maker,
             1 | 2 => SMALL,
             _ => LARGE,
@@ -128,12 +140,10 @@ impl Maker {
             self.plain(client, vec![end.to_vec()]);
             return;
         }
-        if READY.is_empty() {
-            return;
-        }
-        let ready = &READY[DRAWN[usize::from(which) % DRAWN.len()]];
+        let ready = &READY[self.form(usize::from(which))];
         let mut drawing = Drawing {
             serial: self.program.steps.len(),
+            key: self.key,
             may_pause: self.queued.iter().all(Option::is_none),
             ..Drawing::default()
         };
@@ -151,7 +161,7 @@ impl Maker {
             random = inner_random;
         }
         let pause = drawing.pause.then(|| due_key(&drawing.words)).flatten();
-        drawing.spoil(&mut entropy);
+        drawing.spoil(ready.form.name.split(' ').count(), &mut entropy);
         self.push(Step {
             client,
             words: drawing.words,
@@ -168,6 +178,15 @@ impl Maker {
         if let Some(key) = random {
             self.follow(client, vec![b"DEL".to_vec(), key]);
         }
+    }
+
+    /// The form that a number stands for: any, or, in the upper half, one of the program's stretches.
+    fn form(&self, which: usize) -> usize {
+        if which < DWELL {
+            return DRAWN[which % DRAWN.len()];
+        }
+        let stretch = self.stretches[which % 2];
+        (stretch + which / 2 % STRETCH_LEN) % READY.len()
     }
 
     /// The program, with its transactions ended.
@@ -247,7 +266,7 @@ impl Drawing {
     }
 
     fn slot(&mut self, slot: &'static str, entropy: &mut Entropy<'_>) {
-        if let Some(word) = slot::word(slot, entropy) {
+        if let Some(word) = slot::word(slot, self.key, entropy) {
             self.words.push(word);
             return;
         }
@@ -325,6 +344,7 @@ impl Drawing {
         let mut inner = Drawing {
             serial: self.serial,
             depth: self.depth + 1,
+            key: self.key,
             ..Drawing::default()
         };
         inner.command(ready, entropy);
@@ -362,14 +382,11 @@ impl Drawing {
     }
 
     /// Now and then a command is not as its grammar wants it.
-    fn spoil(&mut self, entropy: &mut Entropy<'_>) {
+    fn spoil(&mut self, name_len: usize, entropy: &mut Entropy<'_>) {
         match entropy.below(64) {
-            63 => {
+            63 if self.words.len() > name_len => {
                 self.words.pop();
                 self.options.clear();
-                if self.words.is_empty() {
-                    self.words.push(b"NOSUCH".to_vec());
-                }
             }
             62 => self.words.push(b"EXTRA".to_vec()),
             58..=61 => self.words[0].make_ascii_lowercase(),

@@ -32,6 +32,10 @@ const DRAW_LEN: usize = 40;
 /// What one command of a program is made from.
 pub type Draw = (u16, Vec<u8>);
 
+/// What a program as a whole is made from: protocols and first data; two stretches of the grammar and a key, on which half of
+/// its commands keep, so that they have to do with each other.
+pub type Start = [u8; 4];
+
 /// Commands, one after the other, from several connections.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Program {
@@ -67,7 +71,7 @@ pub fn programs() -> impl Strategy<Value = Program> {
         proptest::collection::vec(proptest::num::u8::ANY, DRAW_LEN),
     );
     (
-        proptest::num::u8::ANY,
+        proptest::array::uniform4(proptest::num::u8::ANY),
         proptest::collection::vec(draw, 1..=DRAWS_MAX),
     )
         .prop_map(|(start, draws)| Program::from_draws(start, &draws))
@@ -93,7 +97,7 @@ pub fn sweep(seed: u64) -> Vec<Program> {
             .collect();
         for _ in 0..SWEEP_DRAWS_MAX {
             let bytes: Vec<u8> = (0..DRAW_LEN).map(|_| random.u8(..)).collect();
-            let program = Program::from_draws(0, &[(which, bytes.clone())]);
+            let program = Program::from_draws([0; 4], &[(which, bytes.clone())]);
             let met = program.steps.first().map_or(&[][..], |step| &step.options);
             let mut useful = false;
             for option in met.iter().chain([&""]) {
@@ -121,11 +125,11 @@ pub fn sweep(seed: u64) -> Vec<Program> {
 }
 
 /// Small data in either protocol, and large.
-const SWEEP_STARTS: [u8; 4] = [64, 65, 128, 255];
+const SWEEP_STARTS: [Start; 4] = [[64, 0, 0, 0], [65, 0, 0, 0], [128, 0, 0, 0], [255, 0, 0, 0]];
 
 impl Program {
     /// The program that these bytes stand for.
-    pub fn from_draws(start: u8, draws: &[Draw]) -> Program {
+    pub fn from_draws(start: Start, draws: &[Draw]) -> Program {
         let mut maker = Maker::new(start);
         for (which, bytes) in draws {
             maker.add(*which, bytes);

@@ -26,6 +26,8 @@ const ZSETS: &[&[u8]] = &[b"z0", b"z1", b"z2"];
 /// Sorted sets of equal scores: ranges by lex mean nothing on others, so nothing else writes to these.
 const FLATS: &[&[u8]] = &[b"y0", b"y1"];
 const NEW: &[&[u8]] = &[b"n0", b"n1", b"s0", b"h0", b"l1", b"t1", b"z1"];
+/// The first ones are those that programs dwell on.
+const OWN_KEYS: usize = 6;
 const KEYS: &[&[u8]] = &[
     b"s0", b"c0", b"h0", b"l0", b"t0", b"z0", b"n0", b"s1", b"h1", b"l1", b"t1", b"z1", b"y0",
     b"n1", b"missing",
@@ -92,8 +94,8 @@ pub(super) fn words(slot: &str) -> Option<&'static [&'static [u8]]> {
     })
 }
 
-/// Draws one word for a slot of one word; now and then one that does not fit.
-pub(super) fn word(slot: &str, entropy: &mut Entropy<'_>) -> Option<Vec<u8>> {
+/// Draws one word for a slot of one word; now and then one that does not fit. Every other key is the program's own.
+pub(super) fn word(slot: &str, key: usize, entropy: &mut Entropy<'_>) -> Option<Vec<u8>> {
     let fitting = words(slot)?;
     let odd: &[&[u8]] = match slot {
         // Binary-safe words are never odd, and neither is what must be the same on both servers.
@@ -107,7 +109,15 @@ pub(super) fn word(slot: &str, entropy: &mut Entropy<'_>) -> Option<Vec<u8>> {
         "db" => &[b"-1", b"abc"],
         _ => ODD,
     };
-    let drawn = entropy.pick(fitting);
+    let own = match slot {
+        "string" | "counter" | "hash" | "list" | "set" | "zset" | "flat" => Some(0),
+        "key" => Some(key % OWN_KEYS),
+        _ => None,
+    };
+    let drawn = match own {
+        Some(own) if entropy.below(2) == 0 => fitting[own],
+        _ => entropy.pick(fitting),
+    };
     let odd = if entropy.seldom() { odd } else { &[] };
     Some(
         if odd.is_empty() {
