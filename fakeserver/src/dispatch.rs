@@ -11,6 +11,7 @@ use crate::keyspace::{DbIndex, KeyEvent};
 use crate::pause::PauseMode;
 use crate::pubsub::Topic;
 use crate::session::{Queued, SessionId};
+use crate::value::Blob;
 use crate::wire::{Protocol, Reply, Request};
 
 impl Engine {
@@ -354,17 +355,23 @@ impl Engine {
         }
         self.publish_events();
         while !self.keyspace.touched.is_empty() {
-            for (db, key) in std::mem::take(&mut self.keyspace.touched) {
-                for id in self.queues.waiting_for(db, &key) {
-                    self.keyspace.select(db);
-                    // Nobody is served from a key that is gone; the others need not be asked one by one.
-                    if !self.keyspace.exists(&key) {
-                        break;
-                    }
-                    self.serve(id, &key);
-                }
+            for place in std::mem::take(&mut self.keyspace.touched) {
+                self.serve_waiting_for(&place);
             }
             self.publish_events();
+        }
+    }
+
+    /// Serves those who wait for a key that was written, until it is gone.
+    fn serve_waiting_for(&mut self, place: &(DbIndex, Blob)) {
+        let mut served = 0;
+        while let Some((ticket, id)) = self.queues.next_for(place, served) {
+            served = ticket;
+            self.keyspace.select(place.0);
+            if !self.keyspace.exists(&place.1) {
+                return;
+            }
+            self.serve(id, &place.1);
         }
     }
 
