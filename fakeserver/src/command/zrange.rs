@@ -256,7 +256,9 @@ impl<'a> Selection<'a> {
                 let end = set.partition_point(|item| max.is_above(item.score));
                 start..end.max(start)
             }
-            Selection::Lex { min, max } if set.is_listpack() => lex_walk(set, min, max, direction),
+            Selection::Lex { min, max } if set.is_listpack() => {
+                lex_walk(set, (min, max), direction, 0)
+            }
             Selection::Lex { min, max } => {
                 let start = set.partition_point(|item| !min.is_below(&item.member));
                 let end = set.partition_point(|item| max.is_above(&item.member));
@@ -278,12 +280,13 @@ fn rank_range(len: usize, start: i64, stop: i64, direction: Direction) -> Range<
 }
 
 /// The members of a small set between two limits as Redis finds them there: by walking, so that a set whose scores differ,
-/// which is not in the order of its members, has one right answer too (`t_zset.c`, `zzlFirstInLexRange`).
+/// which is not in the order of its members, has one right answer too. What is skipped is not looked at (`t_zset.c`,
+/// `zzlFirstInLexRange` and `genericZrangebylexCommand`).
 fn lex_walk(
     set: &SortedSet,
-    min: LexLimit<'_>,
-    max: LexLimit<'_>,
+    (min, max): (LexLimit<'_>, LexLimit<'_>),
     direction: Direction,
+    skipped: usize,
 ) -> Range<usize> {
     let reaches_min = set
         .iter()
@@ -297,22 +300,33 @@ fn lex_walk(
         return 0..0;
     }
     let len = set.len();
+    let above_min = |item: &&Item| min.is_below(&item.member);
+    let below_max = |item: &&Item| max.is_above(&item.member);
     match direction {
         Direction::Forward => {
-            let first = set.iter();
-            let first = first.take_while(|item| !min.is_below(&item.member)).count();
-            let inside = set.range(first..len);
-            let inside = inside.take_while(|item| max.is_above(&item.member)).count();
-            first..first + inside
+            let first = set.iter().take_while(|item| !above_min(item)).count();
+            if !set
+                .range(first..len)
+                .next()
+                .is_some_and(|item| below_max(&item))
+            {
+                return 0..0;
+            }
+            let first = first.saturating_add(skipped).min(len);
+            first..first + set.range(first..len).take_while(below_max).count()
         }
         Direction::Reverse => {
-            let behind = set.iter().rev();
-            let behind = behind
-                .take_while(|item| !max.is_above(&item.member))
-                .count();
-            let inside = set.range(0..len - behind).rev();
-            let inside = inside.take_while(|item| min.is_below(&item.member)).count();
-            len - behind - inside..len - behind
+            let items = set.iter().rev();
+            let end = len - items.take_while(|item| !below_max(item)).count();
+            if !set
+                .range(0..end)
+                .next_back()
+                .is_some_and(|item| above_min(&item))
+            {
+                return 0..0;
+            }
+            let end = end.saturating_sub(skipped);
+            end - set.range(0..end).rev().take_while(above_min).count()..end
         }
     }
 }
@@ -399,10 +413,21 @@ impl<'a> Query<'a> {
     }
 
     fn ranks(self, set: &SortedSet) -> Range<usize> {
-        let ranks = self.selection.ranks(set, self.direction);
         match self.selection {
-            Selection::Rank { .. } => ranks,
-            _ => self.limit.apply(&ranks, self.direction),
+            Selection::Rank { .. } => self.selection.ranks(set, self.direction),
+            Selection::Lex { min, max } if set.is_listpack() => {
+                let skipped = usize::try_from(self.limit.offset).unwrap_or(usize::MAX);
+                let ranks = lex_walk(set, (min, max), self.direction, skipped);
+                let limit = Limit {
+                    offset: 0,
+                    ..self.limit
+                };
+                limit.apply(&ranks, self.direction)
+            }
+            _ => {
+                let ranks = self.selection.ranks(set, self.direction);
+                self.limit.apply(&ranks, self.direction)
+            }
         }
     }
 }
