@@ -47,6 +47,9 @@ pub enum CommandError {
     /// A command of a cluster.
     #[error("ERR This instance has cluster support disabled")]
     ClusterDisabled,
+    /// `RESTORE` to a key that exists.
+    #[error("BUSYKEY Target key name already exists.")]
+    BusyKey,
     /// A text that is not known before run time: a script's own error, or one that names what the client sent.
     #[error("{}", String::from_utf8_lossy(.0))]
     Custom(Blob),
@@ -83,7 +86,7 @@ pub enum CommandError {
     IncrementNotFinite,
     /// `HELLO` before authentication.
     #[error(
-        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
     )]
     HelloUnauthenticated,
     /// `INCR` and its kin beyond `i64`.
@@ -124,6 +127,9 @@ pub enum CommandError {
     /// A `MAXLEN` below 0.
     #[error("ERR MAXLEN can't be negative")]
     MaxlenNegative,
+    /// A connection beyond `maxclients`.
+    #[error("ERR max number of clients reached")]
+    MaxClients,
     /// `MULTI` inside of a transaction.
     #[error("ERR MULTI calls can not be nested")]
     MultiNested,
@@ -159,6 +165,11 @@ pub enum CommandError {
     /// A command that a transaction may not hold.
     #[error("ERR Command not allowed inside a transaction")]
     NotAllowedInTransaction,
+    /// A command that a RESP2 client that subscribes may not send; its full name.
+    #[error(
+        "ERR Can't execute '{0}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
+    )]
+    NotForSubscribers(Box<str>),
     /// An integer argument that is none, or does not fit.
     #[error("ERR value is not an integer or out of range")]
     NotAnInteger,
@@ -185,14 +196,32 @@ pub enum CommandError {
     /// A length or count that must not be negative.
     #[error("ERR value is out of range, must be positive")]
     OutOfRangePositive,
+    /// A payload of another version, or whose checksum is wrong.
+    #[error("ERR DUMP payload version or checksum are wrong")]
+    PayloadChecksum,
+    /// A payload whose value cannot be read.
+    #[error("ERR Bad data format")]
+    PayloadFormat,
     /// A `RANK` of 0.
     #[error(
         "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list"
     )]
     RankZero,
+    /// An access frequency that is no byte.
+    #[error("ERR Invalid FREQ value, must be >= 0 and <= 255")]
+    RestoreFrequency,
+    /// An idle time below 0.
+    #[error("ERR Invalid IDLETIME value, must be >= 0")]
+    RestoreIdleTime,
+    /// A time to live below 0.
+    #[error("ERR Invalid TTL value, must be >= 0")]
+    RestoreTtl,
     /// `COPY` or `MOVE` of a key onto itself.
     #[error("ERR source and destination objects are the same")]
     SameObject,
+    /// `SORT` of an element or by a weight that is no number.
+    #[error("ERR One or more scores can't be converted into double")]
+    SortWeightNotAFloat,
     /// A score that became NaN: an infinity and its opposite were added.
     #[error("ERR resulting score is not a number (NaN)")]
     ScoreNan,
@@ -202,11 +231,6 @@ pub enum CommandError {
     /// A string that would become longer than the protocol can carry.
     #[error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")]
     StringTooLong,
-    /// A command that a RESP2 client that subscribes may not send; its full name.
-    #[error(
-        "ERR Can't execute '{0}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
-    )]
-    NotForSubscribers(Box<str>),
     /// An option or combination that the command does not know.
     #[error("ERR syntax error")]
     Syntax,

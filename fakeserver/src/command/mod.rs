@@ -17,6 +17,7 @@ mod cluster;
 mod config_command;
 mod connection;
 mod debug;
+mod dump;
 mod expire;
 mod generic;
 mod hash;
@@ -27,6 +28,7 @@ mod latency;
 mod lcs;
 mod list;
 mod list_blocking;
+mod list_pop;
 mod memory;
 mod object;
 mod parameter;
@@ -38,6 +40,7 @@ mod script;
 mod server_admin;
 mod set;
 mod set_algebra;
+mod sort;
 mod sorted_set;
 mod stream;
 mod string;
@@ -65,12 +68,15 @@ const TABLE: &[Family] = &[
     bitmap::FAMILY,
     cluster::FAMILY,
     connection::FAMILY,
+    dump::FAMILY,
+    dump::SERVER_FAMILY,
     expire::FAMILY,
     generic::FAMILY,
     hash::FAMILY,
     lcs::FAMILY,
     list::FAMILY,
     list_blocking::FAMILY,
+    list_pop::FAMILY,
     object::FAMILY,
     pubsub::FAMILY,
     scan::FAMILY,
@@ -78,6 +84,7 @@ const TABLE: &[Family] = &[
     server_admin::FAMILY,
     set::FAMILY,
     set_algebra::FAMILY,
+    sort::FAMILY,
     sorted_set::FAMILY,
     stream::FAMILY,
     string::FAMILY,

@@ -1,7 +1,7 @@
 //! Numbers of interleavings that can be worked out by hand.
 
 use fakeserver::explore::{
-    Budget, Coverage, Exhaustive, Exploration, ExploreError, Explorer, Reduction, RandomWalk,
+    Budget, Coverage, Exhaustive, Exploration, ExploreError, Explorer, RandomWalk, Reduction,
 };
 
 use crate::counter::{Counter, Noise, Way};
@@ -23,7 +23,10 @@ fn count(counter: Counter, reduction: Reduction) -> u64 {
 
 #[test]
 fn two_optimistic_clients_of_five_commands_have_252_interleavings() {
-    assert_eq!(count(Counter::new(2, Way::Optimistic), Reduction::None), 252);
+    assert_eq!(
+        count(Counter::new(2, Way::Optimistic), Reduction::None),
+        252
+    );
     assert_eq!(count(Counter::new(2, Way::Disjoint), Reduction::None), 252);
 }
 
@@ -87,12 +90,22 @@ fn a_budget_makes_a_sample_of_it() {
     let exploration = Explorer::new()
         .explore(&counter, strategy, Budget::schedules(50))
         .unwrap();
-    assert_eq!((exploration.schedules, exploration.coverage), (50, Coverage::Sampled));
+    assert_eq!(
+        (exploration.schedules, exploration.coverage),
+        (50, Coverage::Sampled)
+    );
     let walk = Box::new(RandomWalk::new(1));
     let exploration = Explorer::new()
-        .explore(&counter, walk, Budget::schedules(500).while_true(|so_far| so_far < 40))
+        .explore(
+            &counter,
+            walk,
+            Budget::schedules(500).while_true(|so_far| so_far < 40),
+        )
         .unwrap();
-    assert_eq!((exploration.schedules, exploration.coverage), (40, Coverage::Sampled));
+    assert_eq!(
+        (exploration.schedules, exploration.coverage),
+        (40, Coverage::Sampled)
+    );
 }
 
 #[test]
