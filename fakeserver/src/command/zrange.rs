@@ -74,8 +74,12 @@ fn zrangestore(call: &mut WriteCall<'_>) -> CommandResult {
     let sizing = Sizing::new(call.config, call.keyspace.seed());
     let mut result = SortedSet::new();
     if let Some(set) = call.keyspace.read::<SortedSet>(source)? {
-        // Unlike the result of a set operation this one grows as if by ZADD, long members make it large for good.
-        for item in set.range(query.ranks(set)) {
+        let ranks = query.ranks(set);
+        // Redis knows the length beforehand of a range of ranks alone; any other result grows as if by ZADD.
+        if let Selection::Rank { .. } = query.selection {
+            result = SortedSet::for_len(ranks.len(), sizing);
+        }
+        for item in set.range(ranks) {
             result.insert(&item.member, item.score, sizing);
         }
     }
@@ -256,6 +260,7 @@ impl<'a> Selection<'a> {
                 let end = set.partition_point(|item| max.is_above(item.score));
                 start..end.max(start)
             }
+            Selection::Lex { min, max } if !lex_reaches(set, min, max) => 0..0,
             Selection::Lex { min, max } if set.is_listpack() => {
                 lex_walk(set, (min, max), direction, 0)
             }
@@ -266,6 +271,16 @@ impl<'a> Selection<'a> {
             }
         }
     }
+}
+
+/// Whether the last member is not below the range and the first one not above it. Where scores differ that is no matter of
+/// course, and Redis looks at these two before all others (`t_zset.c`, `zslIsInLexRange`).
+fn lex_reaches(set: &SortedSet, min: LexLimit<'_>, max: LexLimit<'_>) -> bool {
+    let mut items = set.iter();
+    let first = items.next();
+    let last = items.next_back().or(first);
+    first.is_some_and(|item| max.is_above(&item.member))
+        && last.is_some_and(|item| min.is_below(&item.member))
 }
 
 fn rank_range(len: usize, start: i64, stop: i64, direction: Direction) -> Range<usize> {
@@ -288,17 +303,6 @@ fn lex_walk(
     direction: Direction,
     skipped: usize,
 ) -> Range<usize> {
-    let reaches_min = set
-        .iter()
-        .next_back()
-        .is_some_and(|item| min.is_below(&item.member));
-    let reaches_max = set
-        .iter()
-        .next()
-        .is_some_and(|item| max.is_above(&item.member));
-    if !reaches_min || !reaches_max {
-        return 0..0;
-    }
     let len = set.len();
     let above_min = |item: &&Item| min.is_below(&item.member);
     let below_max = |item: &&Item| max.is_above(&item.member);
@@ -415,7 +419,7 @@ impl<'a> Query<'a> {
     fn ranks(self, set: &SortedSet) -> Range<usize> {
         match self.selection {
             Selection::Rank { .. } => self.selection.ranks(set, self.direction),
-            Selection::Lex { min, max } if set.is_listpack() => {
+            Selection::Lex { min, max } if set.is_listpack() && lex_reaches(set, min, max) => {
                 let skipped = usize::try_from(self.limit.offset).unwrap_or(usize::MAX);
                 let ranks = lex_walk(set, (min, max), self.direction, skipped);
                 let limit = Limit {
