@@ -51,6 +51,8 @@ pub struct Engine {
     pub(crate) ready: BTreeSet<SessionId>,
     pub(crate) now: Timestamp,
     pub(crate) started_at: Timestamp,
+    #[cfg(feature = "lua")]
+    pub(crate) scripts: crate::script::ScriptEngine,
     session_count: u64,
 }
 
@@ -94,6 +96,8 @@ impl Engine {
             ready: BTreeSet::new(),
             now,
             started_at: now,
+            #[cfg(feature = "lua")]
+            scripts: crate::script::ScriptEngine::default(),
             session_count: 0,
         }
     }

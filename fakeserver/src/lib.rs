@@ -31,6 +31,8 @@ mod pause;
 mod pubsub;
 #[cfg(feature = "redis")]
 pub mod redis_client;
+#[cfg(feature = "lua")]
+mod script;
 mod server;
 mod shared;
 mod slowlog;

@@ -34,6 +34,7 @@ mod pubsub;
 mod recorded;
 mod sample;
 mod scan;
+#[cfg(feature = "lua")]
 mod script;
 mod server_admin;
 mod set;
@@ -71,6 +72,7 @@ const TABLE: &[Family] = &[
     object::FAMILY,
     pubsub::FAMILY,
     scan::FAMILY,
+    #[cfg(feature = "lua")]
     script::FAMILY,
     server_admin::FAMILY,
     set::FAMILY,
