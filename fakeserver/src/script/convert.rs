@@ -38,14 +38,14 @@ pub(super) fn to_lua(lua: &Lua, reply: Reply, resp3: bool) -> mlua::Result<Value
             }
             field(lua, "map", map)
         }
-        Reply::Map(pairs) => sequence(
-            lua,
-            pairs
-                .into_iter()
-                .flat_map(|(key, value)| [key, value])
-                .collect(),
-            resp3,
-        ),
+        Reply::Pairs(pairs) if resp3 => {
+            let arrays = pairs.into_iter().map(|(key, value)| Reply::Array(vec![key, value]));
+            sequence(lua, arrays.collect(), resp3)
+        }
+        Reply::Map(pairs) | Reply::Pairs(pairs) => {
+            let items = pairs.into_iter().flat_map(|(key, value)| [key, value]);
+            sequence(lua, items.collect(), resp3)
+        }
         Reply::Double(value) if resp3 => field(lua, "double", value),
         Reply::Double(value) => string(lua, number::format_double(value).as_bytes()),
         Reply::Boolean(value) if resp3 => Ok(Value::Boolean(value)),
