@@ -279,7 +279,9 @@ fn keys_of_arguments(call: &ControlCall<'_>) -> Result<FoundKeys, CommandError> 
         Access::Write
     };
     let keys = row.keys().positions(&request, kind);
-    if keys.is_empty() && !row.has(NoMandatoryKeys) {
+    // A destination alone is what is left of a count that cannot be read.
+    let half = matches!(row.keys(), KeySpec::DestinationAndCount) && keys.len() < 2;
+    if half || keys.is_empty() && !row.has(NoMandatoryKeys) {
         return refuse("ERR Invalid arguments specified for command");
     }
     Ok(FoundKeys { row, request, keys })
