@@ -64,9 +64,8 @@ fn copy(call: &mut WriteCall<'_>) -> CommandResult {
     call.keyspace.remove_if_due(destination);
     let exists = call.keyspace.exists(destination);
     if !exists || replace {
-        let deadline = entry.deadline();
-        call.keyspace.set(destination, entry.into_value());
-        call.keyspace.set_deadline(destination, deadline);
+        call.keyspace.remove(destination);
+        call.keyspace.put(destination, entry);
         call.keyspace
             .changed(destination, Event::generic("copy_to"));
     }
@@ -125,9 +124,11 @@ fn move_(call: &mut WriteCall<'_>) -> CommandResult {
     let Some(entry) = call.keyspace.remove(key) else {
         return Ok(Reply::Integer(0));
     };
-    call.keyspace.changed(key, Event::generic("move_from"));
     call.keyspace.select(to);
     call.keyspace.put(key, entry);
+    call.keyspace.select(from);
+    call.keyspace.changed(key, Event::generic("move_from"));
+    call.keyspace.select(to);
     call.keyspace.changed(key, Event::generic("move_to"));
     call.keyspace.select(from);
     Ok(Reply::Integer(1))
