@@ -40,7 +40,7 @@ fn restore(call: &mut WriteCall<'_>) -> CommandResult {
     let mut args = call.args();
     let (key, ttl, payload) = (args.next()?, args.next()?, args.next()?);
     let options = RestoreOptions::parse(args)?;
-    if !options.replace && call.keyspace.exists(key) {
+    if !options.replace && call.keyspace.exists_for_write(key) {
         return Err(CommandError::BusyKey);
     }
     let ttl = number::parse_integer(ttl).ok_or(CommandError::NotAnInteger)?;
