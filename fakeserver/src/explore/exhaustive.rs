@@ -144,7 +144,10 @@ impl Strategy for Exhaustive {
 
     fn choose(&mut self, point: &Point<'_>) -> Decision {
         if self.reduction >= Reduction::LocalFirst
-            && let Some(local) = point.candidates().iter().find(|candidate| candidate.is_local())
+            && let Some(local) = point
+                .candidates()
+                .iter()
+                .find(|candidate| candidate.is_local())
         {
             return Decision::Take(local.choice());
         }
@@ -160,7 +163,9 @@ impl Strategy for Exhaustive {
         };
         if let Err(difference) = same(node, point) {
             let depth = self.depth;
-            return Decision::Diverged(format!("the same beginning led to something else at choice {depth}: {difference}"));
+            return Decision::Diverged(format!(
+                "the same beginning led to something else at choice {depth}: {difference}"
+            ));
         }
         let Some(taken) = node.alternatives.get(node.at) else {
             return Decision::Prune;

@@ -96,7 +96,9 @@ pub enum ExploreError {
     )]
     Escaped,
     /// The same choices led to another run.
-    #[error("the program depends on more than replies and virtual time, or the schedule is another program's: {0}")]
+    #[error(
+        "the program depends on more than replies and virtual time, or the schedule is another program's: {0}"
+    )]
     Diverged(String),
     /// A schedule of another workload.
     #[error("the schedule belongs to workload {schedule}, this is {workload}")]
@@ -293,7 +295,11 @@ impl Explorer {
         }
         let preparation = self.preparation(workload)?;
         let replay = Box::new(Replay::new(schedule.choices().to_vec()));
-        let faults = schedule.choices().iter().filter(|one| one.is_fault()).count();
+        let faults = schedule
+            .choices()
+            .iter()
+            .filter(|one| one.is_fault())
+            .count();
         let mut plan = self.plan(replay, &preparation);
         plan.with_trace = true;
         plan.faults.left = plan.faults.left.max(faults);

@@ -117,9 +117,7 @@ impl SessionState {
     pub(super) fn is_local(&self, command: &Static) -> bool {
         match &self.queued {
             None => command.own.is_empty(),
-            Some(queued) => {
-                !command.is("EXEC") || (queued.is_empty() && self.watched.is_empty())
-            }
+            Some(queued) => !command.is("EXEC") || (queued.is_empty() && self.watched.is_empty()),
         }
     }
 

@@ -107,7 +107,12 @@ impl Gate {
     }
 
     /// Leaves commands of one write; [`Gate::poll`] with the ticket gives their replies.
-    pub(super) fn send(&self, lane: Lane, epoch: u32, requests: Vec<Request>) -> RedisResult<Ticket> {
+    pub(super) fn send(
+        &self,
+        lane: Lane,
+        epoch: u32,
+        requests: Vec<Request>,
+    ) -> RedisResult<Ticket> {
         self.lock().send(lane, epoch, requests)
     }
 
@@ -182,7 +187,11 @@ impl GateState {
         }
         state.send(ticket, requests);
         if self.strategy.is_none() {
-            while self.lanes.get(lane.index()).is_some_and(LaneState::is_enabled) {
+            while self
+                .lanes
+                .get(lane.index())
+                .is_some_and(LaneState::is_enabled)
+            {
                 let wakers = self.perform(Choice::execute(lane));
                 wakers.into_iter().for_each(Waker::wake);
             }
@@ -191,7 +200,8 @@ impl GateState {
     }
 
     fn open(&mut self, client: usize) -> RedisResult<(Lane, u32)> {
-        let free = |lane: &LaneState| lane.client == client && lane.link.is_none() && lane.is_idle();
+        let free =
+            |lane: &LaneState| lane.client == client && lane.link.is_none() && lane.is_idle();
         let at = match self.lanes.iter().position(free) {
             Some(at) => at,
             None => {
@@ -239,7 +249,10 @@ impl GateState {
             }
         }
         // The default comes first: whoever had the turn keeps it.
-        if let Some(at) = enabled.iter().position(|(lane, _)| Some(*lane) == self.last) {
+        if let Some(at) = enabled
+            .iter()
+            .position(|(lane, _)| Some(*lane) == self.last)
+        {
             enabled[..=at].rotate_right(1);
         }
         let heads: SmallVec<[(Lane, &Head); 8]> = enabled
@@ -304,13 +317,14 @@ impl GateState {
         if choice.is_fault() {
             self.faults.left = self.faults.left.saturating_sub(1);
         }
+        let exchange = command.exchange;
         if choice.act != Act::DropBefore {
             self.submit(choice.lane, link, command, &mut wakers);
         }
         if choice.is_fault() {
-            self.lose(choice.lane, &mut wakers);
+            self.lose(choice.lane, Some(exchange), &mut wakers);
         } else if !self.backend.is_open(link) {
-            self.lose(choice.lane, &mut wakers);
+            self.lose(choice.lane, None, &mut wakers);
         }
         self.close_if_released(choice.lane);
         wakers
@@ -347,12 +361,12 @@ impl GateState {
     }
 
     /// The connection breaks: whoever waits for a reply learns it.
-    fn lose(&mut self, lane: Lane, wakers: &mut Wakers) {
+    fn lose(&mut self, lane: Lane, unread: Option<u64>, wakers: &mut Wakers) {
         if let Some(state) = self.lanes.get_mut(lane.index()) {
             if let Some(link) = state.link.take() {
                 self.backend.close(link);
             }
-            wakers.extend(state.fail());
+            wakers.extend(state.fail(unread));
         }
     }
 

@@ -52,7 +52,9 @@ impl<I, O> Default for Recorder<I, O> {
 impl<I, O> Recorder<I, O> {
     fn operations(&self) -> MutexGuard<'_, Vec<Operation<I, O>>> {
         // A client that panicked half-way leaves an operation without an end, which is what it is.
-        self.operations.lock().unwrap_or_else(PoisonError::into_inner)
+        self.operations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A call begins.

@@ -194,7 +194,10 @@ impl Faults {
         let changes = head.footprint.may_write();
         [
             (self.drop_before, Act::DropBefore),
-            (self.lose_reply && (changes || !self.drop_before), Act::LoseReply),
+            (
+                self.lose_reply && (changes || !self.drop_before),
+                Act::LoseReply,
+            ),
         ]
         .into_iter()
         .filter_map(move |(wanted, act)| (offered && wanted).then_some(act))

@@ -116,10 +116,7 @@ pub(super) fn run<W: Workload>(
         end
     };
     let mut state = gate.lock();
-    let strategy = state
-        .strategy
-        .take()
-        .ok_or_else(super::gate::closed)?;
+    let strategy = state.strategy.take().ok_or_else(super::gate::closed)?;
     let choices = std::mem::take(&mut state.choices);
     let preemptions = state.preemptions;
     let trace = state.trace.take();

@@ -207,7 +207,9 @@ mod tests {
         for text in ["v1:00000000:", "v1:0123abcd:abAZz!a~b!B", "v1:ffffffff:~~"] {
             match text.parse::<Schedule>() {
                 Ok(schedule) => assert_eq!(schedule.to_string(), text),
-                Err(error) => assert_eq!((error, text), (ScheduleError::Choice(0), "v1:ffffffff:~~")),
+                Err(error) => {
+                    assert_eq!((error, text), (ScheduleError::Choice(0), "v1:ffffffff:~~"))
+                }
             }
         }
     }

@@ -223,7 +223,9 @@ impl Strategy for Replay {
             }
             if self.mismatch == Mismatch::Refuse {
                 let at = self.at - 1;
-                return Decision::Diverged(format!("step {at} of the schedule, {choice}, is not possible"));
+                return Decision::Diverged(format!(
+                    "step {at} of the schedule, {choice}, is not possible"
+                ));
             }
         }
         match point.default_choice() {

@@ -50,13 +50,19 @@ impl fmt::Display for Trace {
             .iter()
             .map(|lane| {
                 let texts = rows.iter().filter(|row| row.lane == *lane);
-                texts.map(|row| row.text.chars().count()).max().unwrap_or(0).max(6) + 2
+                texts
+                    .map(|row| row.text.chars().count())
+                    .max()
+                    .unwrap_or(0)
+                    .max(6)
+                    + 2
             })
             .collect();
-        write!(f, "step")?;
+        let mut title = "step".to_owned();
         for (lane, width) in lanes.iter().zip(&widths) {
-            write!(f, "  {:<width$}", format!("conn {lane}"), width = width)?;
+            write!(title, "  {:<width$}", format!("conn {lane}"))?;
         }
+        f.write_str(title.trim_end())?;
         for row in &rows {
             let mut line = format!("\n{:>4}", row.step);
             for (lane, width) in lanes.iter().zip(&widths) {
@@ -87,7 +93,11 @@ fn rows(steps: &[Step]) -> Vec<Row> {
         let fold = step.local && !step.choice.is_fault();
         match rows.last_mut() {
             Some(row) if fold && folding && row.lane == lane => {
-                let _ = write!(row.text, ", {}", short(step.request.name(), COMMAND_LEN_MAX));
+                let _ = write!(
+                    row.text,
+                    ", {}",
+                    short(step.request.name(), COMMAND_LEN_MAX)
+                );
             }
             _ if fold => rows.push(Row {
                 step: at,

@@ -161,7 +161,9 @@ impl Workload for Counter {
         let mut sum = 0;
         for client in 0..self.clients {
             let reply = run.call(["GET", &self.key(client)]).unwrap();
-            sum += redis::from_redis_value::<Option<usize>>(reply).unwrap().unwrap_or(0);
+            sum += redis::from_redis_value::<Option<usize>>(reply)
+                .unwrap()
+                .unwrap_or(0);
             if self.way != Way::Disjoint {
                 break;
             }

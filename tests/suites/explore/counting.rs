@@ -1,7 +1,7 @@
 //! Numbers of interleavings that can be worked out by hand.
 
 use fakeserver::explore::{
-    Budget, Coverage, Exhaustive, Exploration, ExploreError, Explorer, Reduction, RandomWalk,
+    Budget, Coverage, Exhaustive, Exploration, ExploreError, Explorer, RandomWalk, Reduction,
 };
 
 use crate::counter::{Counter, Noise, Way};
@@ -23,7 +23,10 @@ fn count(counter: Counter, reduction: Reduction) -> u64 {
 
 #[test]
 fn two_optimistic_clients_of_five_commands_have_252_interleavings() {
-    assert_eq!(count(Counter::new(2, Way::Optimistic), Reduction::None), 252);
+    assert_eq!(
+        count(Counter::new(2, Way::Optimistic), Reduction::None),
+        252
+    );
     assert_eq!(count(Counter::new(2, Way::Disjoint), Reduction::None), 252);
 }
 
@@ -35,7 +38,6 @@ fn work_between_the_commands_does_not_hide_an_interleaving() {
         Noise::Yields(100),
         Noise::Tasks(200),
         Noise::BackOff,
-        Noise::TimeOut,
     ] {
         let counter = Counter::new(2, Way::Optimistic).with(noise);
         assert_eq!(count(counter, Reduction::None), 252, "{noise:?}");
@@ -87,12 +89,22 @@ fn a_budget_makes_a_sample_of_it() {
     let exploration = Explorer::new()
         .explore(&counter, strategy, Budget::schedules(50))
         .unwrap();
-    assert_eq!((exploration.schedules, exploration.coverage), (50, Coverage::Sampled));
+    assert_eq!(
+        (exploration.schedules, exploration.coverage),
+        (50, Coverage::Sampled)
+    );
     let walk = Box::new(RandomWalk::new(1));
     let exploration = Explorer::new()
-        .explore(&counter, walk, Budget::schedules(500).while_true(|so_far| so_far < 40))
+        .explore(
+            &counter,
+            walk,
+            Budget::schedules(500).while_true(|so_far| so_far < 40),
+        )
         .unwrap();
-    assert_eq!((exploration.schedules, exploration.coverage), (40, Coverage::Sampled));
+    assert_eq!(
+        (exploration.schedules, exploration.coverage),
+        (40, Coverage::Sampled)
+    );
 }
 
 #[test]
@@ -100,4 +112,13 @@ fn work_on_other_threads_is_refused() {
     let counter = Counter::new(2, Way::Optimistic).with(Noise::Blocking);
     let error = explore(counter, Reduction::None).unwrap_err();
     assert!(matches!(error, ExploreError::Escaped), "{error}");
+}
+
+#[test]
+fn time_passes_only_when_no_command_can_run() {
+    // Both clients wait between GET and SET, so that both GETs come before both SETs: two orders each.
+    let counter = Counter::new(2, Way::GetSet)
+        .with(Noise::TimeOut)
+        .unchecked();
+    assert_eq!(count(counter, Reduction::None), 4);
 }
