@@ -1,6 +1,7 @@
 //! Time as a value: the engine never looks at a clock, every entry point is told `now`.
 
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A point in time, microseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -45,5 +46,114 @@ impl Timestamp {
             self.0
                 .saturating_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)),
         )
+    }
+}
+
+/// The clock of a server: real time, or time that stands still until a test moves it.
+///
+/// Clones are the same clock. Moving a clock by itself wakes nobody; go through [`crate::Server::advance`], which also lets
+/// waiting clients time out.
+#[derive(Clone, Debug, Default)]
+pub struct Clock {
+    state: Arc<Mutex<ClockState>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum ClockState {
+    /// Real time, and so much more, in microseconds.
+    #[default]
+    Real,
+    Shifted(i64),
+    Frozen(Timestamp),
+}
+
+impl Clock {
+    /// The clock of the machine.
+    pub fn real() -> Clock {
+        Clock::default()
+    }
+
+    /// A clock that stands at so many milliseconds since the epoch.
+    pub fn frozen_at(millis: i64) -> Clock {
+        let clock = Clock::default();
+        clock.freeze_at(millis);
+        clock
+    }
+
+    /// The time that it shows.
+    pub fn now(&self) -> Timestamp {
+        match self.lock().to_owned() {
+            ClockState::Real => wall_clock(),
+            ClockState::Shifted(by) => Timestamp(wall_clock().0.saturating_add(by)),
+            ClockState::Frozen(at) => at,
+        }
+    }
+
+    /// Whether it stands still.
+    pub fn is_frozen(&self) -> bool {
+        matches!(*self.lock(), ClockState::Frozen(_))
+    }
+
+    /// Stops at the time that it shows.
+    pub fn freeze(&self) {
+        let now = self.now();
+        *self.lock() = ClockState::Frozen(now);
+    }
+
+    /// Stops at so many milliseconds since the epoch.
+    pub fn freeze_at(&self, millis: i64) {
+        *self.lock() = ClockState::Frozen(Timestamp::from_millis(millis));
+    }
+
+    /// Goes on with real time.
+    pub fn resume(&self) {
+        *self.lock() = ClockState::Real;
+    }
+
+    /// Moves on by `by`; a clock that runs keeps running, so much ahead of real time.
+    pub fn advance(&self, by: Duration) {
+        let mut state = self.lock();
+        let micros = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
+        *state = match *state {
+            ClockState::Real => ClockState::Shifted(micros),
+            ClockState::Shifted(ahead) => ClockState::Shifted(ahead.saturating_add(micros)),
+            ClockState::Frozen(at) => ClockState::Frozen(at.plus(by)),
+        };
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ClockState> {
+        // A panic while the lock was held cannot have left half a state behind.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The only place that looks at the machine's clock.
+fn wall_clock() -> Timestamp {
+    let since_epoch = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Timestamp(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frozen_clock_moves_by_hand_only() {
+        let clock = Clock::frozen_at(1_722_150_000_000);
+        assert_eq!(clock.now().millis(), 1_722_150_000_000);
+        clock.clone().advance(Duration::from_millis(1500));
+        assert_eq!(clock.now().millis(), 1_722_150_001_500);
+        assert_eq!(clock.now(), clock.now());
+    }
+
+    #[test]
+    fn a_running_clock_can_be_put_ahead() {
+        let clock = Clock::real();
+        let before = clock.now();
+        clock.advance(Duration::from_secs(3600));
+        assert!(clock.now() >= before.plus(Duration::from_secs(3600)));
+        assert!(!clock.is_frozen());
     }
 }

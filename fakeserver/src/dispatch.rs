@@ -27,13 +27,13 @@ impl Engine {
     }
 
     fn answer(&mut self, id: SessionId, request: &Request) -> Reply {
-        let row = match resolve(request) {
+        let named = lookup(request.name());
+        let admitted =
+            resolve_from(named, request).and_then(|row| self.admit(id, row).map(|()| row));
+        let row = match admitted {
             Ok(row) => row,
-            Err(error) => return self.reject(id, error),
+            Err(error) => return self.reject(id, named, error),
         };
-        if let Err(error) = self.admit(id, row) {
-            return self.reject(id, error);
-        }
         let Some(session) = self.sessions.get_mut(&id) else {
             return Reply::Nothing;
         };
@@ -50,14 +50,28 @@ impl Engine {
         self.call(id, row, request, Caller::Client)
     }
 
-    /// An error before execution; inside of MULTI it dooms the EXEC (multi.c, `flagTransaction`).
-    fn reject(&mut self, id: SessionId, error: CommandError) -> Reply {
-        if let Some(session) = self.sessions.get_mut(&id)
-            && let Some(transaction) = &mut session.transaction
-        {
-            transaction.dirty_exec = true;
+    /// An error before execution. Inside of MULTI it dooms the EXEC (multi.c, `flagTransaction`); of EXEC itself it discards the
+    /// transaction and says so (`execCommandAbort`).
+    fn reject(&mut self, id: SessionId, named: Option<&'static Row>, error: CommandError) -> Reply {
+        let discards = named.is_some_and(|row| row.has(Flag::EndsTransaction));
+        if let Some(session) = self.sessions.get_mut(&id) {
+            if discards {
+                session.transaction = None;
+            } else if let Some(transaction) = &mut session.transaction {
+                transaction.dirty_exec = true;
+            }
         }
-        Reply::Error(error)
+        if !discards {
+            return Reply::Error(error);
+        }
+        self.keyspace.watch.unwatch(id);
+        let text = error.to_bytes();
+        let reason = text.strip_prefix(b"ERR ").unwrap_or(&text);
+        let parts = [
+            b"EXECABORT Transaction discarded because of: ".as_slice(),
+            reason,
+        ];
+        Reply::Error(CommandError::custom(parts.concat()))
     }
 
     /// The checks that depend on the session, in Redis' order.
@@ -131,6 +145,8 @@ impl Engine {
         request: &Request,
         handler: fn(&mut WriteCall<'_>) -> Result<Reply, CommandError>,
     ) -> (Reply, Option<Wait>) {
+        let before = self.fingerprint(row, request);
+        let dirty = self.keyspace.stats.dirty;
         let now = self.keyspace.now();
         let mut call = WriteCall {
             row,
@@ -142,7 +158,29 @@ impl Engine {
             wait: None,
         };
         let reply = handler(&mut call).into();
-        (reply, call.wait)
+        let wait = call.wait;
+        debug_assert!(
+            dirty != self.keyspace.stats.dirty || before == self.fingerprint(row, request),
+            "{} changed a key and did not report it",
+            row.full_name()
+        );
+        (reply, wait)
+    }
+
+    /// What the keys of a request hold, as text, in debug builds: a write that changes them without telling the keyspace would
+    /// be a WATCH that never fires.
+    fn fingerprint(&self, row: &'static Row, request: &Request) -> Vec<String> {
+        if !cfg!(debug_assertions) {
+            return Vec::new();
+        }
+        let keys = row.keys().positions(request, Access::Write);
+        let keys = keys.iter().filter_map(|(at, _)| request.get(*at));
+        let entries = keys.map(|key| self.keyspace.entry(key));
+        // Large values would make debug builds crawl, and a fault shows on small ones just as well.
+        let small = entries.filter(|entry| entry.is_none_or(|entry| entry.value().len() <= 64));
+        small
+            .map(|entry| format!("{:?}", entry.map(|entry| (entry.value(), entry.deadline()))))
+            .collect()
     }
 
     /// Redis deletes a due key when a command looks it up (db.c, `expireIfNeeded`); the handlers never see one anyway.
@@ -150,14 +188,15 @@ impl Engine {
         if self.keyspace.deadlines_len() == 0 {
             return;
         }
-        for (at, _) in row.keys().positions(request, Access::Read) {
+        row.keys().visit(request, Access::Read, |at, _| {
             if let Some(key) = request.get(at) {
                 self.keyspace.remove_if_due(key);
             }
-        }
+        });
     }
 
-    fn block(
+    /// Lets a client wait; `reply` is what it is answered when its time is over.
+    pub(crate) fn block(
         &mut self,
         id: SessionId,
         db: DbIndex,
@@ -249,9 +288,15 @@ impl Engine {
 
 /// The row that a request names, with its arity checked. Errors: unknown command or subcommand; wrong number of arguments.
 pub(crate) fn resolve(request: &Request) -> Result<&'static Row, CommandError> {
-    let Some(mut row) = lookup(request.name()) else {
-        return Err(unknown_command(request));
-    };
+    resolve_from(lookup(request.name()), request)
+}
+
+/// The same, for a request whose name has been looked up.
+fn resolve_from(
+    named: Option<&'static Row>,
+    request: &Request,
+) -> Result<&'static Row, CommandError> {
+    let mut row = named.ok_or_else(|| unknown_command(request))?;
     if !row.subcommands().is_empty()
         && let Some(name) = request.get(1)
     {

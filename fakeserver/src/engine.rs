@@ -17,6 +17,10 @@ use crate::wire::{Limits, Protocol, ProtocolError, Reply, Request, RequestDecode
 /// at once delay nobody.
 const EXPIRE_SLICE: usize = 100;
 
+/// Bytes of output after which a session's further requests wait until the driver has taken what there is: a pipeline of a
+/// hundred thousand reads of large values must not pile up gigabytes, nor keep the other clients waiting for its end.
+const OUTPUT_BATCH: usize = 1024 * 1024;
+
 /// The server: databases, sessions and everything between them.
 #[derive(Debug)]
 pub struct Engine {
@@ -46,6 +50,8 @@ pub struct Peer {
 pub struct Transmit {
     /// Close the connection once everything has been sent.
     pub close: bool,
+    /// Requests are waiting for this output to be sent: call [`Engine::resume`] then.
+    pub more: bool,
 }
 
 impl Engine {
@@ -88,6 +94,7 @@ impl Engine {
             transaction: None,
             blocked: None,
             closing: false,
+            held_back: false,
             decoder: RequestDecoder::default(),
             pending: VecDeque::new(),
             sink,
@@ -108,6 +115,11 @@ impl Engine {
             return;
         };
         session.decoder.feed(bytes);
+        let limit = self.config.client_query_buffer_limit.max(0) as usize;
+        if session.held_back && session.decoder.pending_len() > limit {
+            self.refuse(id, &ProtocolError::QueryBufferLimit);
+            return;
+        }
         self.run_buffered(id);
     }
 
@@ -124,8 +136,12 @@ impl Engine {
     /// Appends what is to be sent to a session to `out`. Call it for each session that [`Engine::poll_ready`] names.
     pub fn poll_transmit(&mut self, id: SessionId, out: &mut Vec<u8>) -> Transmit {
         let Some(session) = self.sessions.get_mut(&id) else {
-            return Transmit { close: true };
+            return Transmit {
+                close: true,
+                more: false,
+            };
         };
+        self.ready.remove(&id);
         if let Sink::Wire(bytes) = &mut session.sink {
             if out.is_empty() {
                 std::mem::swap(out, bytes);
@@ -135,7 +151,14 @@ impl Engine {
         }
         Transmit {
             close: session.closing,
+            more: session.held_back,
         }
+    }
+
+    /// Goes on with requests that [`Transmit::more`] spoke of.
+    pub fn resume(&mut self, id: SessionId, now: Timestamp) {
+        self.now = now;
+        self.run_buffered(id);
     }
 
     /// The next reply (or push) to a session that exchanges values.
@@ -191,6 +214,29 @@ impl Engine {
         self.ready.remove(&id);
     }
 
+    /// The protocol version that a session speaks.
+    pub fn protocol(&self, id: SessionId) -> Protocol {
+        self.sessions
+            .get(&id)
+            .map(|session| session.protocol)
+            .unwrap_or_default()
+    }
+
+    /// The database that a session has selected.
+    pub fn db(&self, id: SessionId) -> DbIndex {
+        self.sessions
+            .get(&id)
+            .map(|session| session.db)
+            .unwrap_or_default()
+    }
+
+    /// Whether a session waits in a blocking command.
+    pub fn is_blocked(&self, id: SessionId) -> bool {
+        self.sessions
+            .get(&id)
+            .is_some_and(|session| session.blocked.is_some())
+    }
+
     /// Whether a connection is still known; an unknown one has been closed by the server.
     pub fn is_connected(&self, id: SessionId) -> bool {
         self.sessions
@@ -211,6 +257,10 @@ impl Engine {
                 return;
             };
             if session.blocked.is_some() || session.closing {
+                break;
+            }
+            session.held_back = session.output_len() >= OUTPUT_BATCH;
+            if session.held_back {
                 break;
             }
             if let Some(next) = session.pending.pop_front() {

@@ -10,66 +10,180 @@ use crate::value::Blob;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CommandError {
+    /// A bit's offset that is no integer, or beyond the longest string.
+    #[error("ERR bit offset is not an integer or out of range")]
+    BitOffset,
+    /// A type of `BITFIELD` that does not exist.
+    #[error(
+        "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is."
+    )]
+    BitfieldEncoding,
+    /// An `OVERFLOW` of `BITFIELD` that does not exist.
+    #[error("ERR Invalid OVERFLOW type specified")]
+    BitfieldOverflowType,
+    /// `BITFIELD_RO` with a subcommand that writes.
+    #[error("ERR BITFIELD_RO only supports the GET subcommand")]
+    BitfieldReadOnly,
+    /// `BITOP NOT` of several keys.
+    #[error("ERR BITOP NOT must be called with a single source key.")]
+    BitopNotOfSeveral,
+    /// `BITPOS` of something that is no bit.
+    #[error("ERR The bit argument must be 1 or 0.")]
+    BitposOfOtherBit,
+    /// A `COUNT` below 0 where 0 means all.
+    #[error("ERR COUNT can't be negative")]
+    CountNegative,
+    /// A `COUNT` below 1.
+    #[error("ERR count should be greater than 0")]
+    CountNotPositive,
     /// A text that is not known before run time: a script's own error, or one that names what the client sent.
     #[error("{}", String::from_utf8_lossy(.0))]
     Custom(Blob),
-    /// `EXEC` of a transaction in which a command could not be queued.
-    #[error("EXECABORT Transaction discarded because of previous errors.")]
-    ExecAbort,
-    /// `INCR` and its kin beyond `i64`.
-    #[error("ERR increment or decrement would overflow")]
-    IncrementOverflow,
     /// A database number beyond `databases`.
     #[error("ERR DB index is out of range")]
     DbIndexOutOfRange,
+    /// `DECRBY` by the one integer that has no negative.
+    #[error("ERR decrement would overflow")]
+    DecrementOverflow,
     /// `DISCARD` outside of a transaction.
     #[error("ERR DISCARD without MULTI")]
     DiscardWithoutMulti,
+    /// `EXEC` of a transaction in which a command could not be queued.
+    #[error("EXECABORT Transaction discarded because of previous errors.")]
+    ExecAbort,
     /// `EXEC` outside of a transaction.
     #[error("ERR EXEC without MULTI")]
     ExecWithoutMulti,
+    /// `EXPIRE` and its kin with NX and another condition.
+    #[error("ERR NX and XX, GT or LT options at the same time are not compatible")]
+    ExpireConditionsExclude,
+    /// `EXPIRE` and its kin with GT and LT.
+    #[error("ERR GT and LT options at the same time are not compatible")]
+    ExpireOrdersExclude,
+    /// `HINCRBYFLOAT` of a field that holds something else.
+    #[error("ERR hash value is not a float")]
+    HashValueNotAFloat,
+    /// `HINCRBY` of a field that holds something else.
+    #[error("ERR hash value is not an integer")]
+    HashValueNotAnInteger,
+    /// `INCRBYFLOAT` and its kin beyond the largest float.
+    /// `INCRBYFLOAT` and its kin with an infinite result.
+    #[error("ERR increment would produce NaN or Infinity")]
+    IncrementNotFinite,
+    /// `INCR` and its kin beyond `i64`.
+    #[error("ERR increment or decrement would overflow")]
+    IncrementOverflow,
+    /// An index outside of a list.
+    #[error("ERR index out of range")]
+    IndexOutOfRange,
+    /// A scan cursor that is no number.
+    #[error("ERR invalid cursor")]
+    InvalidCursor,
     /// A relative or absolute time that does not fit.
     #[error("ERR invalid expire time in '{0}' command")]
     InvalidExpire(&'static str),
+    /// `LCS` asked for both of its other replies.
+    #[error("ERR If you want both the length and indexes, please just use IDX.")]
+    LcsLengthAndIndexes,
+    /// `LCS` of a key that holds another type.
+    #[error("ERR The specified keys must contain string values")]
+    LcsOfOtherTypes,
+    /// `LCS` of strings whose table would be too large.
+    #[error("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")]
+    LcsTooLarge,
+    /// A `LIMIT` below 0.
+    #[error("ERR LIMIT can't be negative")]
+    LimitNegative,
+    /// A `MAXLEN` below 0.
+    #[error("ERR MAXLEN can't be negative")]
+    MaxlenNegative,
     /// `MULTI` inside of a transaction.
     #[error("ERR MULTI calls can not be nested")]
     MultiNested,
+    /// A float argument that must be finite.
+    #[error("ERR value is NaN or Infinity")]
+    NanOrInfinity,
     /// A command before authentication.
     #[error("NOAUTH Authentication required.")]
     NoAuth,
+    /// `OBJECT FREQ` where no access frequency is kept.
+    #[error(
+        "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
+    )]
+    NoLfuPolicy,
     /// A key that must exist does not.
     #[error("ERR no such key")]
     NoSuchKey,
+    /// A bit that is neither 0 nor 1.
+    #[error("ERR bit is not an integer or out of range")]
+    NotABit,
     /// A float argument that is none.
     #[error("ERR value is not a valid float")]
     NotAFloat,
-    /// An integer argument that is none, or does not fit.
-    #[error("ERR value is not an integer or out of range")]
-    NotAnInteger,
-    /// An index or length out of its range.
-    #[error("ERR value is out of range")]
-    OutOfRange,
-    /// A length or count that must not be negative.
-    #[error("ERR value is out of range, must be positive")]
-    OutOfRangePositive,
     /// A command that scripts may not call.
     #[error("ERR This Redis command is not allowed from script")]
     NotAllowedFromScript,
     /// A command that a transaction may not hold.
     #[error("ERR Command not allowed inside a transaction")]
     NotAllowedInTransaction,
+    /// An integer argument that is none, or does not fit.
+    #[error("ERR value is not an integer or out of range")]
+    NotAnInteger,
+    /// A number of keys below 1.
+    #[error("ERR numkeys should be greater than 0")]
+    NumkeysNotPositive,
+    /// A number of keys that is larger than the number of words behind it.
+    #[error("ERR Number of keys can't be greater than number of args")]
+    NumkeysTooLarge,
+    /// A negative offset into a string.
+    #[error("ERR offset is out of range")]
+    OffsetOutOfRange,
+    /// An index or length out of its range.
+    #[error("ERR value is out of range")]
+    OutOfRange,
+    /// An integer outside of the bounds that the text names.
+    #[error("ERR value is out of range, value must between {min} and {max}")]
+    OutOfRangeBetween {
+        /// The smallest allowed.
+        min: i64,
+        /// The largest allowed.
+        max: i64,
+    },
+    /// A length or count that must not be negative.
+    #[error("ERR value is out of range, must be positive")]
+    OutOfRangePositive,
+    /// A `RANK` of 0.
+    #[error(
+        "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list"
+    )]
+    RankZero,
+    /// `COPY` or `MOVE` of a key onto itself.
+    #[error("ERR source and destination objects are the same")]
+    SameObject,
+    /// A string that would become longer than the protocol can carry.
+    #[error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")]
+    StringTooLong,
     /// An option or combination that the command does not know.
     #[error("ERR syntax error")]
     Syntax,
+    /// A time-out below 0, or beyond `i64` milliseconds.
+    #[error("ERR timeout is negative")]
+    TimeoutNegative,
+    /// A time-out in seconds that is no number.
+    #[error("ERR timeout is not a float or out of range")]
+    TimeoutNotAFloat,
+    /// A timeout that is no integer.
+    #[error("ERR timeout is not an integer or out of range")]
+    TimeoutNotAnInteger,
     /// `WATCH` inside of a transaction.
     #[error("ERR WATCH inside MULTI is not allowed")]
     WatchInsideMulti,
-    /// A key that holds another type.
-    #[error("WRONGTYPE Operation against a key holding the wrong kind of value")]
-    WrongType,
     /// Too few or too many arguments; the full name in lower case, `config|get` for a subcommand.
     #[error("ERR wrong number of arguments for '{0}' command")]
     WrongArity(Box<str>),
+    /// A key that holds another type.
+    #[error("WRONGTYPE Operation against a key holding the wrong kind of value")]
+    WrongType,
 }
 
 impl CommandError {

@@ -2,6 +2,7 @@
 //! concurrent clients' commands run in the test's hands.
 //!
 //! # Layout
+//! * [`Server`]: the handle that tests use
 //! * [`engine`]: the server without input and output; everything below is reached through it
 //! * [`wire`]: requests and replies, RESP2 and RESP3
 //! * [`command`]: the command table, one file per family
@@ -24,3 +25,17 @@ pub mod wire;
 
 mod blocking;
 mod dispatch;
+#[cfg(feature = "net")]
+mod net;
+#[cfg(feature = "redis")]
+pub mod redis_client;
+mod server;
+mod shared;
+
+pub use clock::Clock;
+pub use config::Config;
+pub use error::CommandError;
+#[cfg(feature = "net")]
+pub use server::StartError;
+pub use server::{Builder, Server};
+pub use wire::Reply;

@@ -51,6 +51,8 @@ pub(crate) struct Session {
     pub blocked: Option<Blocked>,
     /// The connection is to be closed once what is in the sink has been sent.
     pub closing: bool,
+    /// More requests are there, but the output has to be sent first.
+    pub held_back: bool,
     pub decoder: RequestDecoder,
     /// Requests of a driver without a byte stream that arrived while the session was blocked.
     pub pending: VecDeque<Request>,
@@ -70,6 +72,14 @@ impl Session {
             (Sink::Wire(out), reply) => encode(&reply, self.protocol, out),
             (Sink::Values(replies), Reply::Several(several)) => replies.extend(several),
             (Sink::Values(replies), reply) => replies.push_back(reply),
+        }
+    }
+
+    /// Bytes that wait to be sent.
+    pub(crate) fn output_len(&self) -> usize {
+        match &self.sink {
+            Sink::Wire(out) => out.len(),
+            Sink::Values(_) => 0,
         }
     }
 

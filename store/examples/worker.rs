@@ -62,7 +62,7 @@ fn handle(store: &mut Store, id: &str, event: &Event) -> Result<(), StoreError> 
             Ok(_) => return Ok(()),
             // Loading again answers both: who was faster, and whether our own commit landed.
             Err(error @ (StoreError::Conflict { .. } | StoreError::Indeterminate { .. })) => {
-                last = Some(error)
+                last = Some(error);
             }
             Err(error) => return Err(error),
         }

@@ -65,7 +65,7 @@ async fn handle(store: &mut Store, id: &str, event: &Event) -> Result<(), StoreE
             Ok(_) => return Ok(()),
             // Loading again answers both: who was faster, and whether our own commit landed.
             Err(error @ (StoreError::Conflict { .. } | StoreError::Indeterminate { .. })) => {
-                last = Some(error)
+                last = Some(error);
             }
             Err(error) => return Err(error),
         }

@@ -9,10 +9,10 @@
 //! A call whose future is dropped was sent, or not: as with a lost reply, load to know. A watch that it may have left is
 //! taken back before the next commit that watches.
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 use redis::{
-    RedisResult,
+    AsyncConnectionConfig, RedisResult,
     aio::{ConnectionLike, MultiplexedConnection},
     cmd,
 };
@@ -21,20 +21,24 @@ use serde_json::{Map, Value as Json};
 use crate::{
     Commit, Committed, Cursor, DueTimer, Execution, ExecutionPage, ListFilter, OutboxEntry, Seq,
     Settings, SpawnEntry, StoreError,
-    driver::{Entry, Pinning, replies_of},
+    driver::{
+        Entry, NOT_ONE_CONNECTION, Pinning, RESPONSE_TIMEOUT_DEFAULT, forgets_watches, replies_of,
+    },
     op::{self, Batch, Channel, Operation, Replies, Step},
 };
 
 /// Where a store's connections come from.
 pub trait Connections: Send {
-    /// What sends.
-    type Connection: ConnectionLike + Send;
+    /// What sends batches that need no connection of their own.
+    type Shared: ConnectionLike + Send;
+    /// What sends batches that do.
+    type Pinned: ConnectionLike + Send;
 
     /// A connection for one batch; others may use it too. An error means that nothing was sent.
-    fn shared(&mut self) -> impl Future<Output = RedisResult<&mut Self::Connection>> + Send;
+    fn shared(&mut self) -> impl Future<Output = RedisResult<&mut Self::Shared>> + Send;
 
     /// The connection that is this store's alone, the same one until [`Connections::renew`] or [`Connections::lost`].
-    fn pinned(&mut self) -> impl Future<Output = RedisResult<&mut Self::Connection>> + Send;
+    fn pinned(&mut self) -> impl Future<Output = RedisResult<&mut Self::Pinned>> + Send;
 
     /// Makes sure that the pinned connection carries no watch: an operation before may have left one.
     fn renew(&mut self) -> impl Future<Output = RedisResult<()>> + Send;
@@ -49,14 +53,15 @@ pub struct Exclusive<C>(C);
 
 impl<C: ConnectionLike + Send> Exclusive<C> {
     /// Takes a connection. It must stay one connection: one that reconnects on its own, such as redis' connection
-    /// manager, forgets a watch without a word; use [`Sharing`] with it.
+    /// manager, forgets a watch without a word, and commits that watch are refused over it; use [`Sharing`] with it.
     pub fn new(connection: C) -> Self {
         Self(connection)
     }
 }
 
 impl<C: ConnectionLike + Send> Connections for Exclusive<C> {
-    type Connection = C;
+    type Shared = C;
+    type Pinned = C;
 
     async fn shared(&mut self) -> RedisResult<&mut C> {
         Ok(&mut self.0)
@@ -74,21 +79,24 @@ impl<C: ConnectionLike + Send> Connections for Exclusive<C> {
 }
 
 /// A connection that others use too, and a way to open one that they do not, for commits that watch.
+///
+/// The shared one may be a clone, or one that reconnects on its own; the other may be neither.
 #[derive(Debug)]
-pub struct Sharing<C, F> {
-    shared: C,
+pub struct Sharing<S, C, F> {
+    shared: S,
     open: F,
     pinned: Option<C>,
 }
 
-impl<C, F, O> Sharing<C, F>
+impl<S, C, F, O> Sharing<S, C, F>
 where
+    S: ConnectionLike + Send,
     C: ConnectionLike + Send,
     F: FnMut() -> O + Send,
     O: Future<Output = RedisResult<C>> + Send,
 {
     /// `open` must answer with a new connection, never with a clone of one in use.
-    pub fn new(shared: C, open: F) -> Self {
+    pub fn new(shared: S, open: F) -> Self {
         Self {
             shared,
             open,
@@ -97,15 +105,17 @@ where
     }
 }
 
-impl<C, F, O> Connections for Sharing<C, F>
+impl<S, C, F, O> Connections for Sharing<S, C, F>
 where
+    S: ConnectionLike + Send,
     C: ConnectionLike + Send,
     F: FnMut() -> O + Send,
     O: Future<Output = RedisResult<C>> + Send,
 {
-    type Connection = C;
+    type Shared = S;
+    type Pinned = C;
 
-    async fn shared(&mut self) -> RedisResult<&mut C> {
+    async fn shared(&mut self) -> RedisResult<&mut S> {
         Ok(&mut self.shared)
     }
 
@@ -135,21 +145,37 @@ where
 #[derive(Debug)]
 pub struct Reopening {
     client: redis::Client,
+    response_timeout: Duration,
     connection: Option<MultiplexedConnection>,
 }
 
 impl Reopening {
-    /// Of this client; nothing is opened yet.
+    /// Of this client; nothing is opened yet. A reply is waited for five seconds.
     pub fn new(client: redis::Client) -> Self {
         Self {
             client,
+            response_timeout: RESPONSE_TIMEOUT_DEFAULT,
             connection: None,
         }
     }
 
+    /// Sets how long to wait for a reply, or for a connection, before it counts as lost.
+    #[must_use]
+    pub fn response_timeout(mut self, timeout: Duration) -> Self {
+        self.response_timeout = timeout;
+        self
+    }
+
     async fn open(&mut self) -> RedisResult<&mut MultiplexedConnection> {
         if self.connection.is_none() {
-            self.connection = Some(self.client.get_multiplexed_async_connection().await?);
+            let config = AsyncConnectionConfig::new()
+                .set_connection_timeout(Some(self.response_timeout))
+                .set_response_timeout(Some(self.response_timeout));
+            let connection = self
+                .client
+                .get_multiplexed_async_connection_with_config(&config)
+                .await?;
+            self.connection = Some(connection);
         }
         self.connection
             .as_mut()
@@ -158,7 +184,8 @@ impl Reopening {
 }
 
 impl Connections for Reopening {
-    type Connection = MultiplexedConnection;
+    type Shared = MultiplexedConnection;
+    type Pinned = MultiplexedConnection;
 
     async fn shared(&mut self) -> RedisResult<&mut MultiplexedConnection> {
         self.open().await
@@ -181,7 +208,8 @@ impl Connections for Reopening {
 struct Borrowed<'c, C>(&'c mut C);
 
 impl<C: ConnectionLike + Send> Connections for Borrowed<'_, C> {
-    type Connection = C;
+    type Shared = C;
+    type Pinned = C;
 
     async fn shared(&mut self) -> RedisResult<&mut C> {
         Ok(self.0)
@@ -227,41 +255,48 @@ impl<P: Connections> Link<P> {
     }
 
     async fn exchange(&mut self, batch: &Batch, pinning: &mut Pinning) -> Replies {
-        let connection = match batch.channel() {
-            Channel::Shared => self.connections.shared().await,
-            Channel::Pinned => match pinning.enter(&mut self.tainted) {
-                Entry::Lost => {
-                    return Replies::Unsent(op::protocol_error(
-                        "the connection with the watch was lost",
-                    ));
-                }
-                Entry::Tainted => match self.connections.renew().await {
-                    Ok(()) => self.connections.pinned().await,
-                    Err(unsent) => Err(unsent),
-                },
-                Entry::Clean => self.connections.pinned().await,
+        let replies = match batch.channel() {
+            Channel::Shared => match self.connections.shared().await {
+                Ok(connection) => send(connection, batch).await,
+                Err(unsent) => Replies::Unsent(unsent),
+            },
+            Channel::Pinned => match self.pin(pinning).await {
+                Ok(connection) => send(connection, batch).await,
+                Err(unsent) => Replies::Unsent(unsent),
             },
         };
-        let connection = match connection {
-            Ok(connection) => connection,
-            Err(unsent) => return Replies::Unsent(unsent),
-        };
-        let sent = connection
-            .req_packed_commands(batch.pipeline(), 0, batch.len())
-            .await;
-        let replies = replies_of(sent, batch.len());
         if let Replies::Lost(_) = replies {
             self.connections.lost(batch.channel());
-            pinning.lost();
         }
+        pinning.after(batch.channel(), &replies);
         replies
     }
+
+    async fn pin(&mut self, pinning: &mut Pinning) -> RedisResult<&mut P::Pinned> {
+        match pinning.enter(&mut self.tainted) {
+            Entry::Lost => {
+                return Err(op::protocol_error("the connection with the watch was lost"));
+            }
+            Entry::Tainted => self.connections.renew().await?,
+            Entry::Clean => {}
+        }
+        self.connections.pinned().await
+    }
+}
+
+async fn send(connection: &mut (impl ConnectionLike + Send), batch: &Batch) -> Replies {
+    replies_of(
+        connection
+            .req_packed_commands(batch.pipeline(), 0, batch.len())
+            .await,
+        batch.len(),
+    )
 }
 
 /// Runs an operation.
 ///
 /// # Errors
-/// Those of the operation.
+/// Those of the operation, and [`StoreError::Invalid`] if it would watch over connections that change.
 pub async fn run<P: Connections, O: Operation>(
     link: &mut Link<P>,
     mut operation: O,
@@ -270,7 +305,12 @@ pub async fn run<P: Connections, O: Operation>(
     let mut replies = Replies::Start;
     loop {
         match operation.step(replies) {
-            Step::Send(batch) => replies = link.exchange(&batch, &mut pinning).await,
+            Step::Send(batch) => {
+                if batch.channel() == Channel::Pinned && forgets_watches::<P::Pinned>() {
+                    return Err(NOT_ONE_CONNECTION);
+                }
+                replies = link.exchange(&batch, &mut pinning).await;
+            }
             Step::Done(result) => {
                 pinning.leave(&mut link.tainted);
                 return result;
@@ -317,20 +357,22 @@ impl<C: ConnectionLike + Send> AsyncRedisStore<Exclusive<C>> {
     }
 }
 
-impl<C, F, O> AsyncRedisStore<Sharing<C, F>>
+impl<S, C, F, O> AsyncRedisStore<Sharing<S, C, F>>
 where
+    S: ConnectionLike + Send,
     C: ConnectionLike + Send,
     F: FnMut() -> O + Send,
     O: Future<Output = RedisResult<C>> + Send,
 {
     /// Over a connection that others use too, and one that `open` makes for commits that watch.
-    pub fn sharing(shared: C, open: F, settings: Settings) -> Self {
+    pub fn sharing(shared: S, open: F, settings: Settings) -> Self {
         Self::with_connections(Sharing::new(shared, open), settings)
     }
 }
 
 impl AsyncRedisStore<Reopening> {
-    /// Over a connection of its own to this URL, opened with the first call and again after it was lost.
+    /// Over a connection of its own to this URL, opened with the first call and again after it was lost. A reply that
+    /// takes longer than five seconds counts as lost; [`Reopening::response_timeout`] sets another limit.
     ///
     /// # Errors
     /// [`StoreError::Io`] if the URL is malformed.

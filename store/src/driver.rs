@@ -1,8 +1,17 @@
 //! What both drivers share: the bookkeeping of the pinned connection, and what a connection's answer means.
 
+use std::time::Duration;
+
 use redis::{RedisResult, ServerError, Value};
 
-use crate::op::{self, Replies};
+use crate::{
+    Rejection, StoreError,
+    op::{self, Channel, Replies},
+};
+
+/// How long a connection that a store opens by itself waits for a reply unless told otherwise. Whoever waits for ever never
+/// learns that a reply was lost; whoever waits too short gets [`StoreError::Indeterminate`] from a server that is only busy.
+pub(crate) const RESPONSE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
 /// Where an operation stands with the pinned connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,8 +44,15 @@ impl Pinning {
         }
     }
 
-    pub(crate) fn lost(&mut self) {
-        if *self == Self::Held {
+    /// After a batch. Without a reply to a pinned one nobody knows what the connection carries; and whatever was lost may
+    /// have taken the pinned connection with it.
+    pub(crate) fn after(&mut self, channel: Channel, replies: &Replies) {
+        let known = match replies {
+            Replies::Received(_) => true,
+            Replies::Lost(_) => false,
+            _ => channel == Channel::Shared,
+        };
+        if *self == Self::Held && !known {
             *self = Self::Lost;
         }
     }
@@ -61,5 +77,37 @@ pub(crate) fn replies_of(sent: RedisResult<Vec<Value>>, count: usize) -> Replies
             Ok(error) => Replies::Lost(error.into()),
             Err(error) => Replies::Lost(error),
         },
+    }
+}
+
+/// Whether a connection of this type may become another one between two requests, without a word: then it forgets a
+/// watch, and a transaction that relies on it overwrites what it should not.
+///
+/// The type's name is all that one can go by; a wrapper's name contains that of what it wraps.
+pub(crate) fn forgets_watches<C>() -> bool {
+    const CHANGING: [&str; 3] = [
+        "redis::client::Client",
+        "::ConnectionManager",
+        "::ClusterConnection",
+    ];
+    let name = std::any::type_name::<C>();
+    CHANGING.iter().any(|changing| name.contains(changing))
+}
+
+/// The refusal of such a connection.
+pub(crate) const NOT_ONE_CONNECTION: StoreError = StoreError::Invalid {
+    what: "connection",
+    reason: Rejection::NotOneConnection,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_that_change_are_known_by_name() {
+        assert!(forgets_watches::<redis::Client>());
+        assert!(forgets_watches::<&mut Box<redis::Client>>());
+        assert!(!forgets_watches::<redis::Connection>());
     }
 }

@@ -130,7 +130,8 @@ pub enum Rejection {
     Malformed,
     /// A prefix whose keys would be another store's: empty, with NUL, or with one of the store's key names as a part.
     PrefixCollides,
-    /// A connection that does not stay the same between two calls can not carry `WATCH`.
+    /// A connection that does not stay the same between two calls can not carry `WATCH`. Sequence numbers may have been
+    /// drawn.
     NotOneConnection,
 }
 

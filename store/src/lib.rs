@@ -1,7 +1,7 @@
 //! A durable store of executions over Redis: versioned compare-and-swap commits with a transactional outbox, dedupe marks,
 //! spawn intents, timers and a trace ring.
 //!
-//! [`RedisStore`] blocks, [`AsyncRedisStore`](aio::AsyncRedisStore) awaits; both run the same operations ([`op`]), which do
+//! `RedisStore` (feature `sync`, on by default) blocks, `AsyncRedisStore` (feature `async`) awaits; both run the same operations ([`op`]), which do
 //! no I/O. Key names, values and the order of commands are those of the Python store of the same design, so that both can
 //! work on one Redis.
 //!
@@ -32,6 +32,7 @@
 //! * Input that would break one of these is refused before Redis is asked.
 
 mod commit;
+#[cfg(any(feature = "sync", feature = "async"))]
 mod driver;
 mod entry;
 mod error;

@@ -1,27 +1,31 @@
 //! The blocking twin.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use redis::{ConnectionLike, RedisResult, cmd};
 use serde_json::{Map, Value as Json};
 
 use crate::{
-    Commit, Committed, Cursor, DueTimer, Execution, ExecutionPage, ListFilter, OutboxEntry,
-    Rejection, Seq, Settings, SpawnEntry, StoreError,
-    driver::{Entry, Pinning, replies_of},
+    Commit, Committed, Cursor, DueTimer, Execution, ExecutionPage, ListFilter, OutboxEntry, Seq,
+    Settings, SpawnEntry, StoreError,
+    driver::{
+        Entry, NOT_ONE_CONNECTION, Pinning, RESPONSE_TIMEOUT_DEFAULT, forgets_watches, replies_of,
+    },
     op::{self, Batch, Channel, Operation, Replies, Step},
 };
 
 /// Where a store's connections come from.
 pub trait Connections {
-    /// What sends.
-    type Connection: ConnectionLike;
+    /// What sends batches that need no connection of their own.
+    type Shared: ConnectionLike;
+    /// What sends batches that do.
+    type Pinned: ConnectionLike;
 
     /// A connection for one batch. An error means that nothing was sent.
-    fn shared(&mut self) -> RedisResult<&mut Self::Connection>;
+    fn shared(&mut self) -> RedisResult<&mut Self::Shared>;
 
     /// The connection that is this store's alone, the same one until [`Connections::renew`] or [`Connections::lost`].
-    fn pinned(&mut self) -> RedisResult<&mut Self::Connection>;
+    fn pinned(&mut self) -> RedisResult<&mut Self::Pinned>;
 
     /// Makes sure that the pinned connection carries no watch: an operation before may have left one.
     fn renew(&mut self) -> RedisResult<()>;
@@ -36,7 +40,7 @@ pub struct Exclusive<C>(C);
 
 impl<C: ConnectionLike> Exclusive<C> {
     /// Takes a connection. It must be one connection: a [`redis::Client`], which opens a new one for each request,
-    /// can not carry a watch and is refused where that matters.
+    /// can not carry a watch; commits that watch are refused over it.
     pub fn new(connection: C) -> Self {
         Self(connection)
     }
@@ -52,7 +56,8 @@ impl<C: ConnectionLike> Exclusive<C> {
 }
 
 impl<C: ConnectionLike> Connections for Exclusive<C> {
-    type Connection = C;
+    type Shared = C;
+    type Pinned = C;
 
     fn shared(&mut self) -> RedisResult<&mut C> {
         self.open()
@@ -73,6 +78,7 @@ impl<C: ConnectionLike> Connections for Exclusive<C> {
 /// watches.
 pub struct Reopening {
     client: redis::Client,
+    response_timeout: Duration,
     connection: Option<redis::Connection>,
 }
 
@@ -85,15 +91,37 @@ impl fmt::Debug for Reopening {
 }
 
 impl Reopening {
-    /// Of this client; nothing is opened yet.
+    /// Of this client; nothing is opened yet. A reply is waited for five seconds.
     pub fn new(client: redis::Client) -> Self {
         Self {
             client,
+            response_timeout: RESPONSE_TIMEOUT_DEFAULT,
             connection: None,
         }
     }
 
+    /// Sets how long to wait for a reply, or for a connection, before it counts as lost.
+    #[must_use]
+    pub fn response_timeout(mut self, timeout: Duration) -> Self {
+        self.response_timeout = timeout;
+        self
+    }
+
     fn open(&mut self) -> RedisResult<&mut redis::Connection> {
+        let connection = self
+            .client
+            .get_connection_with_timeout(self.response_timeout)?;
+        connection.set_read_timeout(Some(self.response_timeout))?;
+        connection.set_write_timeout(Some(self.response_timeout))?;
+        Ok(self.connection.insert(connection))
+    }
+}
+
+impl Connections for Reopening {
+    type Shared = redis::Connection;
+    type Pinned = redis::Connection;
+
+    fn shared(&mut self) -> RedisResult<&mut redis::Connection> {
         if self
             .connection
             .as_ref()
@@ -101,22 +129,18 @@ impl Reopening {
         {
             self.connection = None;
         }
-        match &mut self.connection {
-            Some(connection) => Ok(connection),
-            none => Ok(none.insert(self.client.get_connection()?)),
-        }
-    }
-}
-
-impl Connections for Reopening {
-    type Connection = redis::Connection;
-
-    fn shared(&mut self) -> RedisResult<&mut redis::Connection> {
-        self.open()
+        self.pinned()
     }
 
     fn pinned(&mut self) -> RedisResult<&mut redis::Connection> {
-        self.open()
+        match self.connection {
+            None => self.open(),
+            // Not opened again: an operation may count on a watch that went with it.
+            Some(ref connection) if !connection.is_open() => {
+                Err(op::protocol_error("connection is closed"))
+            }
+            Some(ref mut connection) => Ok(connection),
+        }
     }
 
     fn renew(&mut self) -> RedisResult<()> {
@@ -157,40 +181,46 @@ impl<P: Connections> Link<P> {
     }
 
     fn exchange(&mut self, batch: &Batch, pinning: &mut Pinning) -> Replies {
-        let connection = match batch.channel() {
-            Channel::Shared => self.connections.shared(),
-            Channel::Pinned => match pinning.enter(&mut self.tainted) {
-                Entry::Lost => {
-                    return Replies::Unsent(op::protocol_error(
-                        "the connection with the watch was lost",
-                    ));
-                }
-                Entry::Tainted => self
-                    .connections
-                    .renew()
-                    .and_then(|()| self.connections.pinned()),
-                Entry::Clean => self.connections.pinned(),
-            },
+        let sent = match batch.channel() {
+            Channel::Shared => self
+                .connections
+                .shared()
+                .map(|connection| send(connection, batch)),
+            Channel::Pinned => {
+                let connection = match pinning.enter(&mut self.tainted) {
+                    Entry::Lost => {
+                        Err(op::protocol_error("the connection with the watch was lost"))
+                    }
+                    Entry::Tainted => self
+                        .connections
+                        .renew()
+                        .and_then(|()| self.connections.pinned()),
+                    Entry::Clean => self.connections.pinned(),
+                };
+                connection.map(|connection| send(connection, batch))
+            }
         };
-        let connection = match connection {
-            Ok(connection) => connection,
-            Err(unsent) => return Replies::Unsent(unsent),
-        };
-        let sent =
-            connection.req_packed_commands(&batch.pipeline().get_packed_pipeline(), 0, batch.len());
-        let replies = replies_of(sent, batch.len());
+        let replies = sent.unwrap_or_else(Replies::Unsent);
         if let Replies::Lost(_) = replies {
             self.connections.lost(batch.channel());
-            pinning.lost();
         }
+        pinning.after(batch.channel(), &replies);
         replies
     }
+}
+
+fn send(connection: &mut impl ConnectionLike, batch: &Batch) -> Replies {
+    let commands = batch.pipeline().get_packed_pipeline();
+    replies_of(
+        connection.req_packed_commands(&commands, 0, batch.len()),
+        batch.len(),
+    )
 }
 
 /// Runs an operation.
 ///
 /// # Errors
-/// Those of the operation, and [`StoreError::Invalid`] if it watches over a client that opens a connection per request.
+/// Those of the operation, and [`StoreError::Invalid`] if it would watch over connections that change.
 pub fn run<P: Connections, O: Operation>(
     link: &mut Link<P>,
     mut operation: O,
@@ -200,11 +230,8 @@ pub fn run<P: Connections, O: Operation>(
     loop {
         match operation.step(replies) {
             Step::Send(batch) => {
-                if batch.channel() == Channel::Pinned && is_many_connections::<P::Connection>() {
-                    return Err(StoreError::Invalid {
-                        what: "connection",
-                        reason: Rejection::NotOneConnection,
-                    });
+                if batch.channel() == Channel::Pinned && forgets_watches::<P::Pinned>() {
+                    return Err(NOT_ONE_CONNECTION);
                 }
                 replies = link.exchange(&batch, &mut pinning);
             }
@@ -214,10 +241,6 @@ pub fn run<P: Connections, O: Operation>(
             }
         }
     }
-}
-
-fn is_many_connections<C>() -> bool {
-    std::any::type_name::<C>().contains(std::any::type_name::<redis::Client>())
 }
 
 /// The store over blocking connections.
@@ -256,7 +279,8 @@ impl<C: ConnectionLike> RedisStore<Exclusive<C>> {
 }
 
 impl RedisStore<Reopening> {
-    /// Over a connection of its own to this URL, opened with the first call and again after it was lost.
+    /// Over a connection of its own to this URL, opened with the first call and again after it was lost. A reply that
+    /// takes longer than five seconds counts as lost; [`Reopening::response_timeout`] sets another limit.
     ///
     /// # Errors
     /// [`StoreError::Io`] if the URL is malformed.

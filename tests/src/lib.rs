@@ -1,1 +1,12 @@
-//! Harness of the suites.
+//! Harness for everything that needs both packages: servers to run on, transcripts, random programs.
+//!
+//! # Layout
+//! * [`server`]: the fake in memory, the fake over TCP and the real redis-server behind one door
+//! * [`raw`], [`frame`], [`compare`]: a connection of bytes, replies taken apart, and when two count as the same
+//! * [`transcript`]: `.resp` files, run and recorded
+
+pub mod compare;
+pub mod frame;
+pub mod raw;
+pub mod server;
+pub mod transcript;

@@ -1,12 +1,19 @@
 //! The store against a server: golden replay of the Python store's key spaces, and behaviour call by call. Every test runs
 //! through both twins on each backend that is there.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that can not go on has failed; the lint spares test functions only"
+)]
+
 #[path = "store/backend.rs"]
 mod backend;
 #[path = "store/commits.rs"]
 mod commits;
 #[path = "store/faults.rs"]
 mod faults;
+#[path = "store/foreign.rs"]
+mod foreign;
 #[path = "store/golden.rs"]
 mod golden;
 #[path = "store/keyspace.rs"]

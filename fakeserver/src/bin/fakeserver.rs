@@ -1,2 +1,109 @@
-//! The standalone server.
-fn main() {}
+//! The standalone server, for tests in any language.
+
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::process::ExitCode;
+
+use clap::Parser;
+use fakeserver::{Clock, Server};
+
+/// An in-memory Redis test double that answers as redis-server 7.0.15 does.
+///
+/// The first line on standard output is `Ready: redis://ADDRESS:PORT`; logs go to standard error. Ends on SIGINT and SIGTERM.
+#[derive(Debug, Parser)]
+#[command(name = "fakeserver", version)]
+struct Options {
+    /// Port to listen on; 0 takes a free one
+    #[arg(long, default_value_t = 6379)]
+    port: u16,
+    /// Address to listen on
+    #[arg(long, default_value = "127.0.0.1")]
+    bind: IpAddr,
+    /// Password that clients have to give
+    #[arg(long)]
+    password: Option<String>,
+    /// Seed of random choices and hash tables; random by default
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Let the clock stand at so many milliseconds since the epoch
+    #[arg(long, value_name = "MILLISECONDS")]
+    frozen_clock: Option<i64>,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let seed = options.seed.unwrap_or_else(random_seed);
+    let mut builder = Server::builder()
+        .port(options.port)
+        .bind(options.bind)
+        .seed(seed);
+    if let Some(password) = &options.password {
+        builder = builder.password(password);
+    }
+    if let Some(millis) = options.frozen_clock {
+        builder = builder.clock(Clock::frozen_at(millis));
+    }
+    match builder.try_start() {
+        Ok(server) => run(&server, options.bind),
+        Err(error) => {
+            eprintln!("fakeserver: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(server: &Server, bind: IpAddr) -> ExitCode {
+    let address = std::net::SocketAddr::new(bind, server.port());
+    let ready =
+        writeln!(io::stdout(), "Ready: redis://{address}").and_then(|()| io::stdout().flush());
+    if let Err(error) = ready {
+        eprintln!("fakeserver: cannot write the ready line: {error}");
+        return ExitCode::FAILURE;
+    }
+    match wait_for_signal(server) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("fakeserver: cannot wait for signals: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(unix)]
+fn wait_for_signal(server: &Server) -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let (mut interrupt, mut terminate) = (
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+        );
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            () = server.until_shutdown() => {}
+        }
+        Ok(())
+    })
+}
+
+#[cfg(not(unix))]
+fn wait_for_signal(server: &Server) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        tokio::select! {
+            result = tokio::signal::ctrl_c() => result,
+            () = server.until_shutdown() => Ok(()),
+        }
+    })
+}
+
+/// The standard library's hash maps are seeded by the operating system, which is as good as a seed gets here.
+fn random_seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::hash::RandomState::new().build_hasher().finish()
+}

@@ -38,6 +38,11 @@ impl<'a> Args<'a> {
         number::parse_integer(self.next()?).ok_or(CommandError::NotAnInteger)
     }
 
+    /// The next argument as a double, as scores and increments are read.
+    pub(crate) fn float(&mut self) -> Result<f64, CommandError> {
+        number::parse_float(self.next()?).ok_or(CommandError::NotAFloat)
+    }
+
     /// Consumes the next argument if it is this word, in any case.
     pub(crate) fn keyword(&mut self, word: &str) -> bool {
         let hit = self

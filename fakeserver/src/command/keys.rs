@@ -51,8 +51,15 @@ impl KeySpec {
     /// Positions of the keys of `request`, and what a command of the given kind does with each. Positions are inside of the
     /// request; a malformed count yields no keys, since the command will refuse it.
     pub fn positions(&self, request: &Request, kind: Access) -> Vec<(usize, Access)> {
+        let mut positions = Vec::new();
+        self.visit(request, kind, |at, access| positions.push((at, access)));
+        positions
+    }
+
+    /// Calls `visit` with what [`KeySpec::positions`] collects.
+    pub fn visit(&self, request: &Request, kind: Access, mut visit: impl FnMut(usize, Access)) {
         match self {
-            KeySpec::None => Vec::new(),
+            KeySpec::None => {}
             KeySpec::Range { first, last, step } => {
                 let last = if *last < 0 {
                     request.len() as i64 + i64::from(*last)
@@ -62,18 +69,20 @@ impl KeySpec {
                 let end = (last + 1).clamp(0, request.len() as i64) as usize;
                 (*first..end)
                     .step_by((*step).max(1))
-                    .map(|at| (at, kind))
-                    .collect()
+                    .for_each(|at| visit(at, kind));
             }
-            KeySpec::CountAt(at) => counted(request, *at).map(|at| (at, kind)).collect(),
+            KeySpec::CountAt(at) => counted(request, *at).for_each(|at| visit(at, kind)),
             KeySpec::DestinationAndCount => {
-                let sources = counted(request, 2).map(|at| (at, Access::Read));
-                std::iter::once((1, Access::Write))
-                    .filter(|_| request.len() > 1)
-                    .chain(sources)
-                    .collect()
+                if request.len() > 1 {
+                    visit(1, Access::Write);
+                }
+                counted(request, 2).for_each(|at| visit(at, Access::Read));
             }
-            KeySpec::Custom(positions) => positions(request),
+            KeySpec::Custom(positions) => {
+                positions(request)
+                    .into_iter()
+                    .for_each(|(at, access)| visit(at, access));
+            }
         }
     }
 }

@@ -8,18 +8,27 @@ mod call;
 mod keys;
 mod table;
 
+mod bitfield;
 mod bitmap;
 mod connection;
+mod expire;
 mod generic;
 mod hash;
+mod lcs;
 mod list;
+mod list_blocking;
+mod object;
 mod pubsub;
+mod sample;
+mod scan;
 mod script;
 mod server_admin;
 mod set;
+mod set_algebra;
 mod sorted_set;
 mod stream;
 mod string;
+mod string_range;
 mod transaction;
 
 pub(crate) use args::Args;
@@ -36,17 +45,25 @@ pub(crate) type CommandResult = Result<Reply, CommandError>;
 
 /// All families, in the order in which `COMMAND` lists them.
 const TABLE: &[Family] = &[
+    bitfield::FAMILY,
     bitmap::FAMILY,
     connection::FAMILY,
+    expire::FAMILY,
     generic::FAMILY,
     hash::FAMILY,
+    lcs::FAMILY,
     list::FAMILY,
+    list_blocking::FAMILY,
+    object::FAMILY,
     pubsub::FAMILY,
+    scan::FAMILY,
     script::FAMILY,
     server_admin::FAMILY,
     set::FAMILY,
+    set_algebra::FAMILY,
     sorted_set::FAMILY,
     stream::FAMILY,
     string::FAMILY,
+    string_range::FAMILY,
     transaction::FAMILY,
 ];

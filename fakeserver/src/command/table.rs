@@ -55,6 +55,8 @@ pub enum Flag {
     Write,
     /// Runs at once inside of MULTI (EXEC, DISCARD, MULTI, WATCH, QUIT, RESET).
     NoQueue,
+    /// An error before its execution discards the transaction (EXEC).
+    EndsTransaction,
     /// Allowed to a RESP2 client that subscribes.
     Subscriber,
 }

@@ -10,7 +10,7 @@ use Flag::*;
 pub(super) const FAMILY: Family = Family::new(Group::Transactions, &[
     //               name       arity  flags                                                    keys           handler
     Command::control("DISCARD",  1,    &[NoScript, Loading, Stale, Fast, AllowBusy, NoQueue],   KeySpec::None, discard).since("2.0.0"),
-    Command::control("EXEC",     1,    &[NoScript, Loading, Stale, SkipSlowlog, NoQueue],       KeySpec::None, exec).since("1.2.0"),
+    Command::control("EXEC",     1,    &[NoScript, Loading, Stale, SkipSlowlog, NoQueue, EndsTransaction], KeySpec::None, exec).since("1.2.0"),
     Command::control("MULTI",    1,    &[NoScript, Loading, Stale, Fast, AllowBusy, NoQueue],   KeySpec::None, multi).since("1.2.0"),
     Command::control("UNWATCH",  1,    &[NoScript, Loading, Stale, Fast, AllowBusy],            KeySpec::None, unwatch).since("2.2.0"),
     Command::control("WATCH",   -2,    &[NoScript, Loading, Stale, Fast, AllowBusy, NoQueue],   KeySpec::ALL,  watch).since("2.2.0"),

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use crate::clock::Timestamp;
 use crate::value::{Hash, List, Set, SortedSet, StringValue};
 
-/// No deadline, in the place of one.
-const NEVER: i64 = i64::MAX;
+/// No deadline, in the place of one: the largest integer is a deadline that a client can ask for, the smallest is not.
+const NEVER: i64 = i64::MIN;
 
 /// A value with its deadline and its last access.
 #[derive(Clone, Debug)]
@@ -107,15 +107,24 @@ impl Value {
         }
     }
 
+    /// Number of elements; of a string, its bytes.
+    #[allow(
+        clippy::len_without_is_empty,
+        reason = "an empty string is a value, an empty container is none"
+    )]
+    pub fn len(&self) -> usize {
+        match self {
+            Value::String(value) => value.len(),
+            Value::List(value) => value.len(),
+            Value::Hash(value) => value.len(),
+            Value::Set(value) => value.len(),
+            Value::SortedSet(value) => value.len(),
+        }
+    }
+
     /// Whether this is a container without elements, which Redis never keeps.
     pub fn is_empty_container(&self) -> bool {
-        match self {
-            Value::String(_) => false,
-            Value::List(value) => value.is_empty(),
-            Value::Hash(value) => value.is_empty(),
-            Value::Set(value) => value.is_empty(),
-            Value::SortedSet(value) => value.is_empty(),
-        }
+        !matches!(self, Value::String(_)) && self.len() == 0
     }
 }
 

@@ -204,6 +204,9 @@ impl Keyspace {
     ) -> Result<&mut T, CommandError> {
         self.remove_if_due(key);
         let now = self.now;
+        if self.notify.wants(Class::New) && !self.db().dict.contains(key) {
+            self.notify(key, Event::new_key());
+        }
         let entry = self
             .db_mut()
             .dict
@@ -217,10 +220,13 @@ impl Keyspace {
         let now = self.now;
         self.remove_if_due(key);
         let db = self.db_mut();
-        if let Some(old) = db.dict.insert(key, Entry::new(value, now))
-            && let Some(deadline) = old.deadline()
-        {
-            db.expiry.remove(deadline, key);
+        match db.dict.insert(key, Entry::new(value, now)) {
+            Some(old) => {
+                if let Some(deadline) = old.deadline() {
+                    db.expiry.remove(deadline, key);
+                }
+            }
+            None => self.notify(key, Event::new_key()),
         }
     }
 
@@ -257,6 +263,7 @@ impl Keyspace {
         if let Some(deadline) = deadline {
             db.expiry.insert(deadline, key);
         }
+        self.notify(key, Event::new_key());
     }
 
     /// The deadline of `key` in milliseconds since the epoch.
@@ -409,20 +416,9 @@ impl Keyspace {
         self.db().dict.scan(cursor, visit_live, enough)
     }
 
-    /// A live key chosen by `choose`, which is given the number of slots and answers an index below it.
-    pub fn random_key(&self, mut choose: impl FnMut(usize) -> usize) -> Option<&Blob> {
-        let dict = &self.db().dict;
-        if dict.is_empty() {
-            return None;
-        }
-        // Redis gives up after 100 due keys in a row only when it may not delete them; looking through all is our bound.
-        for _ in 0..100 {
-            let (key, entry) = dict.at(choose(dict.len()))?;
-            if !self.is_due(entry) {
-                return Some(key);
-            }
-        }
-        self.iter().next().map(|(key, _)| key)
+    /// A key at a dense index below [`Keyspace::len`], due ones included; with a random index, a random key.
+    pub(crate) fn key_at(&self, index: usize) -> Option<&Blob> {
+        self.db().dict.at(index).map(|(key, _)| key)
     }
 
     /// Removes every key of one database; how many there were. Watchers of keys that existed are marked.

@@ -178,6 +178,11 @@ impl Event {
         Event::new(Class::Expired, "expired")
     }
 
+    /// A key was made that had not been there.
+    pub const fn new_key() -> Event {
+        Event::new(Class::New, "new")
+    }
+
     /// The event's class.
     pub const fn class(self) -> Class {
         self.class

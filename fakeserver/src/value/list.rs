@@ -1,24 +1,196 @@
 //! [`List`]: the value of a list key.
 
+use std::collections::VecDeque;
+
+use super::Blob;
+
+/// One of the two ends of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The head.
+    Left,
+    /// The tail.
+    Right,
+}
+
 /// The value of a list key.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct List {
-    len: usize,
+    elements: VecDeque<Blob>,
 }
 
 impl List {
+    /// An empty list.
+    pub fn new() -> List {
+        List::default()
+    }
+
     /// Number of elements.
     pub fn len(&self) -> usize {
-        self.len
+        self.elements.len()
     }
 
     /// Whether there is no element.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.elements.is_empty()
     }
 
     /// The name that `OBJECT ENCODING` answers.
     pub fn encoding(&self) -> &'static str {
-        "listpack"
+        "quicklist"
+    }
+
+    /// Whether any element equals these bytes.
+    pub fn contains(&self, element: &[u8]) -> bool {
+        self.elements.iter().any(|each| each.as_bytes() == element)
+    }
+
+    /// The element at an index from the head.
+    pub fn get(&self, index: usize) -> Option<&Blob> {
+        self.elements.get(index)
+    }
+
+    /// Replaces the element at an index from the head; whether there is one.
+    pub fn set(&mut self, index: usize, element: &[u8]) -> bool {
+        match self.elements.get_mut(index) {
+            Some(slot) => {
+                *slot = Blob::from(element);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Adds an element at one end.
+    pub fn push(&mut self, end: End, element: Blob) {
+        match end {
+            End::Left => self.elements.push_front(element),
+            End::Right => self.elements.push_back(element),
+        }
+    }
+
+    /// Removes an element from one end.
+    pub fn pop(&mut self, end: End) -> Option<Blob> {
+        match end {
+            End::Left => self.elements.pop_front(),
+            End::Right => self.elements.pop_back(),
+        }
+    }
+
+    /// Puts an element in front of the one at an index from the head, or behind the last one.
+    pub fn insert(&mut self, index: usize, element: &[u8]) {
+        self.elements
+            .insert(index.min(self.elements.len()), Blob::from(element));
+    }
+
+    /// Removes the elements equal to these bytes, from one end on and at most `count`; how many there were.
+    pub fn remove_equal(&mut self, element: &[u8], end: End, count: usize) -> usize {
+        let equal = self.elements.iter().filter(|each| ***each == *element);
+        let equal = equal.count();
+        // From the tail the first ones in the list are those that stay.
+        let spared = match end {
+            End::Left => 0,
+            End::Right => equal.saturating_sub(count),
+        };
+        let mut seen = 0;
+        self.elements.retain(|each| {
+            let hit = each.as_bytes() == element;
+            seen += usize::from(hit);
+            !(hit && seen > spared && seen - spared <= count)
+        });
+        equal.min(count)
+    }
+
+    /// Keeps the elements of a range of indexes, which must not go beyond the end.
+    pub fn trim(&mut self, range: std::ops::Range<usize>) {
+        self.elements.truncate(range.end);
+        self.elements.drain(..range.start.min(self.elements.len()));
+    }
+
+    /// All elements from head to tail.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Blob> + DoubleEndedIterator {
+        self.elements.iter()
+    }
+
+    /// The elements of a range of indexes, which must not go beyond the end.
+    pub fn range(
+        &self,
+        range: std::ops::Range<usize>,
+    ) -> impl ExactSizeIterator<Item = &Blob> + DoubleEndedIterator {
+        let end = range.end.min(self.elements.len());
+        self.elements.range(range.start.min(end)..end)
+    }
+}
+
+impl FromIterator<Blob> for List {
+    fn from_iter<I: IntoIterator<Item = Blob>>(elements: I) -> List {
+        List {
+            elements: elements.into_iter().collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(text: &str) -> List {
+        text.bytes().map(|byte| Blob::from(&[byte])).collect()
+    }
+
+    fn text(list: &List) -> String {
+        list.iter()
+            .map(|element| String::from_utf8_lossy(element).into_owned())
+            .collect()
+    }
+
+    #[test]
+    fn elements_are_removed_from_either_end() {
+        let cases = [
+            ("abcabca", End::Left, 2, 2, "bcbca"),
+            ("abcabca", End::Right, 2, 2, "abcbc"),
+            ("abcabca", End::Left, usize::MAX, 3, "bcbc"),
+            ("abcabca", End::Right, usize::MAX, 3, "bcbc"),
+            ("bcd", End::Left, 1, 0, "bcd"),
+            ("", End::Right, 1, 0, ""),
+        ];
+        for (before, end, count, removed, after) in cases {
+            let mut list = list(before);
+            assert_eq!(list.remove_equal(b"a", end, count), removed, "{before}");
+            assert_eq!(text(&list), after, "{before}");
+        }
+    }
+
+    #[test]
+    fn a_trim_keeps_the_range_whatever_its_bounds() {
+        for (range, after) in [
+            (0..5, "abcde"),
+            (1..3, "bc"),
+            (4..9, "e"),
+            (5..5, ""),
+            (0..0, ""),
+        ] {
+            let mut list = list("abcde");
+            list.trim(range.clone());
+            assert_eq!(text(&list), after, "{range:?}");
+        }
+    }
+
+    #[test]
+    fn both_ends_push_pop_and_insert() {
+        let mut list = list("bc");
+        list.push(End::Left, Blob::from("a"));
+        list.push(End::Right, Blob::from("d"));
+        list.insert(1, b"x");
+        list.insert(99, b"y");
+        assert_eq!(text(&list), "axbcdy");
+        assert_eq!(list.pop(End::Left), Some(Blob::from("a")));
+        assert_eq!(list.pop(End::Right), Some(Blob::from("y")));
+        assert!(list.set(0, b"z") && !list.set(4, b"z"));
+        assert_eq!(
+            (text(&list), list.contains(b"z")),
+            ("zbcd".to_owned(), true)
+        );
+        assert!(list.range(1..9).map(|each| &**each).eq([b"b", b"c", b"d"]));
     }
 }

@@ -2,9 +2,11 @@
 
 pub mod blob;
 pub mod dict;
+mod either;
 pub mod glob;
 pub mod hash;
 pub mod list;
+pub mod long_double;
 pub mod number;
 pub mod set;
 pub mod sorted_set;
@@ -12,8 +14,9 @@ pub mod string;
 
 pub use blob::Blob;
 pub use dict::Dict;
-pub use hash::Hash;
-pub use list::List;
-pub use set::Set;
+pub use hash::{Hash, HashLimits};
+pub use list::{End, List};
+pub use long_double::LongDouble;
+pub use set::{Member, Set, SetLimits};
 pub use sorted_set::SortedSet;
 pub use string::StringValue;

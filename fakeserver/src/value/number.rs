@@ -27,6 +27,120 @@ pub fn parse_integer(text: &[u8]) -> Option<i64> {
     }
 }
 
+/// Parses a double as Redis reads scores and increments: what C's `strtod` takes, hexadecimal and `inf` included, without
+/// blanks; neither `nan` nor what overflows or vanishes.
+pub fn parse_float(text: &[u8]) -> Option<f64> {
+    let (negative, body) = match text {
+        [b'-', body @ ..] => (true, body),
+        [b'+', body @ ..] => (false, body),
+        body => (false, body),
+    };
+    let value = match body {
+        [b'0', b'x' | b'X', digits @ ..] => parse_hexadecimal(digits)?,
+        // Rust reads the same decimals as C, but another sign in front of them would be one too many.
+        [b'+' | b'-', ..] => return None,
+        body => std::str::from_utf8(body).ok()?.parse().ok()?,
+    };
+    let is_number = !value.is_nan();
+    let overflows = value.is_infinite() && body.iter().any(u8::is_ascii_digit);
+    let vanishes = value == 0.0 && has_nonzero_digit(body);
+    (is_number && !overflows && !vanishes).then_some(if negative { -value } else { value })
+}
+
+/// Whether a digit of the mantissa is not zero.
+fn has_nonzero_digit(body: &[u8]) -> bool {
+    let hexadecimal = matches!(body, [b'0', b'x' | b'X', ..]);
+    let mantissa = if hexadecimal { &body[2..] } else { body };
+    mantissa
+        .iter()
+        .take_while(|byte| match byte {
+            b'p' | b'P' => false,
+            b'e' | b'E' => hexadecimal,
+            _ => true,
+        })
+        .any(|byte| !matches!(byte, b'0' | b'.'))
+}
+
+/// Bits that a `f64` keeps.
+const F64_BITS: i64 = 53;
+/// Exponent of the lowest bit of the smallest `f64`.
+const F64_EXPONENT_MIN: i64 = -1074;
+
+/// Parses what follows `0x`: digits with at most one point, and a binary exponent.
+fn parse_hexadecimal(text: &[u8]) -> Option<f64> {
+    let end = text.iter().position(|byte| matches!(byte, b'p' | b'P'));
+    let (digits, exponent) = match end {
+        Some(end) => (&text[..end], parse_exponent(&text[end + 1..])?),
+        None => (text, 0),
+    };
+    let (mut mantissa, mut exponent, mut point, mut any) = (0_u64, exponent, false, false);
+    for byte in digits {
+        if *byte == b'.' && !point {
+            point = true;
+            continue;
+        }
+        let digit = u64::from(char::from(*byte).to_digit(16)?);
+        any = true;
+        if mantissa >> 60 == 0 {
+            mantissa = mantissa << 4 | digit;
+            exponent -= if point { 4 } else { 0 };
+        } else {
+            // Beyond 60 bits only whether anything is there matters to rounding.
+            mantissa |= u64::from(digit != 0);
+            exponent += if point { 0 } else { 4 };
+        }
+    }
+    any.then(|| scale(mantissa, exponent))
+}
+
+/// Reads a decimal exponent with its sign; one that is out of all bounds is cut, since the value is too.
+pub(super) fn parse_exponent(text: &[u8]) -> Option<i64> {
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    let mut value = 0_i64;
+    for digit in digits {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        value = (value * 10 + i64::from(digit - b'0')).min(1_000_000_000);
+    }
+    Some(if negative { -value } else { value })
+}
+
+/// `mantissa * 2^exponent`, rounded once.
+fn scale(mantissa: u64, exponent: i64) -> f64 {
+    if mantissa == 0 {
+        return 0.0;
+    }
+    let bits = i64::from(u64::BITS - mantissa.leading_zeros());
+    let drop = (bits - F64_BITS).max(F64_EXPONENT_MIN - exponent).max(0);
+    let kept = round_half_even(mantissa, drop);
+    let exponent = (exponent + drop).clamp(-10_000, 10_000) as i32;
+    // Both halves of the exponent are in range where the result is, and each product is exact.
+    let half = exponent / 2;
+    kept as f64 * 2_f64.powi(half) * 2_f64.powi(exponent - half)
+}
+
+/// `mantissa / 2^drop`, to the nearest integer, ties to the even one.
+pub(super) fn round_half_even(mantissa: u64, drop: i64) -> u64 {
+    match drop {
+        0 => mantissa,
+        1..=63 => {
+            let (kept, rest) = (mantissa >> drop, mantissa & ((1 << drop) - 1));
+            let half = 1 << (drop - 1);
+            kept + u64::from(rest > half || (rest == half && kept & 1 == 1))
+        }
+        64 => u64::from(mantissa > 1 << 63),
+        _ => 0,
+    }
+}
+
 /// Prints a double as `%.17g` does, with `inf`, `-inf` and `nan`: the spelling of scores in replies.
 pub fn format_double(value: f64) -> String {
     format_general(value, 17)
@@ -110,6 +224,57 @@ mod tests {
             "1a",
         ] {
             assert_eq!(parse_integer(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn floats_are_read_as_strtod_reads_them() {
+        let good: [(&str, f64); 18] = [
+            ("inf", f64::INFINITY),
+            ("+INF", f64::INFINITY),
+            ("-Infinity", f64::NEG_INFINITY),
+            ("0x1p3", 8.0),
+            ("0X1.8P-1", 0.75),
+            ("0x.8", 0.5),
+            ("1e5", 100_000.0),
+            ("1.", 1.0),
+            (".5", 0.5),
+            ("+5", 5.0),
+            ("5e-324", 5e-324),
+            ("0e-500", 0.0),
+            ("0x1p-1074", 5e-324),
+            ("0x1.fffffffffffff8p0", 2.0),
+            ("0x1.fffffffffffff7p0", 1.999_999_999_999_999_8),
+            ("1.7976931348623158e308", f64::MAX),
+            ("0x123456789abcdef01234567", 3.521_251_667_300_637_2e26),
+            ("0x0.00000000000000000000000001p104", 1.0),
+        ];
+        for (text, value) in good {
+            assert_eq!(parse_float(text.as_bytes()), Some(value), "{text}");
+        }
+        for text in [
+            "",
+            " 1",
+            "1 ",
+            "nan",
+            "-nan",
+            "infi",
+            "0x",
+            "0x1p",
+            "1e",
+            ".",
+            "1e400",
+            "1e-400",
+            "2e-324",
+            "0x1p-1080",
+            "0x1p1024",
+            "1_0",
+            "1d",
+            "--1",
+            "+-1",
+            "0x1.2.3",
+        ] {
+            assert_eq!(parse_float(text.as_bytes()), None, "{text}");
         }
     }
 

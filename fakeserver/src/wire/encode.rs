@@ -34,7 +34,14 @@ pub fn encode(reply: &Reply, protocol: Protocol, out: &mut Vec<u8>) {
             length(out, b'%', pairs.len() as i64);
             self::pairs(out, pairs, protocol);
         }
-        Reply::Map(pairs) => {
+        Reply::Pairs(pairs) if resp3 => {
+            length(out, b'*', pairs.len() as i64);
+            for pair in pairs {
+                out.extend_from_slice(b"*2\r\n");
+                self::pairs(out, std::slice::from_ref(pair), protocol);
+            }
+        }
+        Reply::Map(pairs) | Reply::Pairs(pairs) => {
             length(out, b'*', 2 * pairs.len() as i64);
             self::pairs(out, pairs, protocol);
         }
@@ -116,4 +123,114 @@ fn length(out: &mut Vec<u8>, kind: u8, n: i64) {
     }
     // Writing to a Vec cannot fail.
     let _ = write!(out, "{n}\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use redis_protocol::resp2::decode::decode as decode2;
+    use redis_protocol::resp2::types::OwnedFrame as Frame2;
+    use redis_protocol::resp3::decode::complete::decode as decode3;
+    use redis_protocol::resp3::types::{OwnedFrame as Frame3, VerbatimStringFormat};
+
+    use super::*;
+    use crate::error::CommandError;
+
+    fn bytes(reply: &Reply, protocol: Protocol) -> Vec<u8> {
+        let mut out = Vec::new();
+        encode(reply, protocol, &mut out);
+        out
+    }
+
+    /// What an independent decoder reads from the RESP2 encoding.
+    fn frame2(reply: &Reply) -> Frame2 {
+        let out = bytes(reply, Protocol::Resp2);
+        let (frame, len) = decode2(&out).unwrap().unwrap();
+        assert_eq!(len, out.len(), "{reply:?} leaves bytes behind");
+        frame
+    }
+
+    fn frame3(reply: &Reply) -> Frame3 {
+        let out = bytes(reply, Protocol::Resp3);
+        let (frame, len) = decode3(&out).unwrap().unwrap();
+        assert_eq!(len, out.len(), "{reply:?} leaves bytes behind");
+        frame
+    }
+
+    fn nested() -> Reply {
+        Reply::Array(vec![
+            Reply::Map(vec![(Reply::bulk("k"), Reply::Integer(-7))]),
+            Reply::Set(vec![Reply::bulk("a\r\nb")]),
+            Reply::Double(0.1),
+            Reply::Boolean(true),
+            Reply::Null,
+            Reply::Error(CommandError::WrongType),
+        ])
+    }
+
+    #[test]
+    fn an_independent_decoder_reads_resp2_as_meant() {
+        let bulk = |text: &str| Frame2::BulkString(text.into());
+        let error = Frame2::Error(CommandError::WrongType.to_string());
+        let map = Frame2::Array(vec![bulk("k"), Frame2::Integer(-7)]);
+        let set = Frame2::Array(vec![bulk("a\r\nb")]);
+        let items = vec![
+            map,
+            set,
+            bulk("0.10000000000000001"),
+            Frame2::Integer(1),
+            Frame2::Null,
+            error,
+        ];
+        assert_eq!(frame2(&nested()), Frame2::Array(items));
+        assert_eq!(frame2(&Reply::OK), Frame2::SimpleString("OK".into()));
+        assert_eq!(frame2(&Reply::Verbatim(*b"txt", "t".into())), bulk("t"));
+        assert_eq!(frame2(&Reply::Integer(i64::MIN)), Frame2::Integer(i64::MIN));
+    }
+
+    #[test]
+    fn an_independent_decoder_reads_resp3_as_meant() {
+        let Frame3::Array { data, .. } = frame3(&nested()) else {
+            panic!("an array was encoded")
+        };
+        assert!(matches!(&data[0], Frame3::Map { data, .. } if data.len() == 1));
+        assert!(matches!(&data[1], Frame3::Set { data, .. } if data.len() == 1));
+        assert!(matches!(&data[2], Frame3::Double { data, .. } if *data == 0.1));
+        assert!(matches!(&data[3], Frame3::Boolean { data: true, .. }));
+        assert!(matches!(&data[4], Frame3::Null));
+        assert!(
+            matches!(&data[5], Frame3::SimpleError { data, .. } if data.starts_with("WRONGTYPE"))
+        );
+        let verbatim = frame3(&Reply::Verbatim(*b"txt", "t".into()));
+        assert!(matches!(
+            verbatim,
+            Frame3::VerbatimString {
+                format: VerbatimStringFormat::Text,
+                ..
+            }
+        ));
+        assert!(matches!(
+            frame3(&Reply::Push(vec![Reply::bulk("message")])),
+            Frame3::Push { .. }
+        ));
+        assert!(matches!(
+            frame3(&Reply::BigNumber("12".into())),
+            Frame3::BigNumber { .. }
+        ));
+    }
+
+    #[test]
+    fn what_the_decoder_cannot_tell_apart_is_spelled_as_the_server_spells_it() {
+        assert_eq!(bytes(&Reply::NullArray, Protocol::Resp2), b"*-1\r\n");
+        assert_eq!(bytes(&Reply::NullArray, Protocol::Resp3), b"_\r\n");
+        assert_eq!(
+            bytes(&Reply::Double(0.1), Protocol::Resp3),
+            b",0.10000000000000001\r\n"
+        );
+        assert_eq!(
+            bytes(&Reply::Double(f64::NEG_INFINITY), Protocol::Resp2),
+            b"$4\r\n-inf\r\n"
+        );
+        let error = Reply::Error(CommandError::custom("ERR two\r\nlines"));
+        assert_eq!(bytes(&error, Protocol::Resp2), b"-ERR two  lines\r\n");
+    }
 }

@@ -34,7 +34,7 @@ pub fn python_float(number: f64) -> String {
 
 /// A finite double in one of the two layouts.
 pub(super) fn finite(number: f64, layout: Layout) -> String {
-    let scientific = format!("{number:e}");
+    let scientific = shortest(number);
     let Some((mantissa, exponent)) = scientific.split_once('e') else {
         return scientific;
     };
@@ -73,6 +73,25 @@ pub(super) fn finite(number: f64, layout: Layout) -> String {
         return format!("{sign}{first}{fraction}e{power}");
     }
     positional(sign, &digits, point)
+}
+
+/// The shortest digits that read back as the same double, as `1.25e-7`; of two that are equally near, the even one.
+fn shortest(number: f64) -> String {
+    let shortest = format!("{number:e}");
+    // Where two are equally near, the standard library's shortest form takes the upper one; its form with a given number of
+    // digits takes the even one, as Python does. That one may fail to read back where doubles below are closer together.
+    let places = shortest
+        .bytes()
+        .take_while(|byte| *byte != b'e')
+        .filter(u8::is_ascii_digit)
+        .count()
+        .saturating_sub(1);
+    let even = format!("{number:.places$e}");
+    if even.parse() == Ok(number) {
+        even
+    } else {
+        shortest
+    }
 }
 
 fn positional(sign: &str, digits: &str, point: i32) -> String {

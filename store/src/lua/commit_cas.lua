@@ -1,24 +1,24 @@
 -- KEYS: the row, the set of processed event ids. ARGV: the new row, the expected version, the event id or nothing.
+local expected = tonumber(ARGV[2])
 local row = redis.call('GET', KEYS[1])
-local found = nil
+local found = 0
 if row then
+  -- Only an object can hold a version; an array is a table too.
   local readable, document = pcall(cjson.decode, row)
-  if not readable or type(document) ~= 'table' then
+  if not readable or not string.find(row, '^%s*{') then
     return redis.error_reply('STM_CORRUPT:1')
   end
   found = document.version
   if type(found) == 'string' and string.find(found, '^%-?%d+$') then
     found = tonumber(found)
   end
-end
-local fresh = not row and ARGV[2] == '0'
-if not fresh and found ~= tonumber(ARGV[2]) then
-  local name = 'none'
-  -- The plain spelling of a number keeps 14 digits only.
-  if type(found) == 'number' and found == math.floor(found) then
-    name = string.format('%.0f', found)
+  if type(found) ~= 'number' or found ~= math.floor(found) then
+    return redis.error_reply('STM_CORRUPT:1')
   end
-  return redis.error_reply('STM_CONFLICT:' .. name)
+end
+if found ~= expected then
+  -- The plain spelling of a number keeps 14 digits only.
+  return redis.error_reply('STM_CONFLICT:' .. (row and string.format('%.0f', found) or 'none'))
 end
 if ARGV[3] ~= '' then
   -- A script is not rolled back, so that SADD may not fail after SET.

@@ -60,7 +60,7 @@ impl CommitByScript {
                 Err(_) => return Err(self.indeterminate(protocol_error("wrong number of replies"))),
             },
             Replies::Lost(source) => return Err(self.indeterminate(source)),
-            other => return other.harmless::<0>().and(Err(reply::unexpected("EVALSHA"))),
+            other => return Err(other.failure()),
         };
         match reply {
             Value::ServerError(error) => Err(self.refused(&error)),
@@ -95,7 +95,7 @@ impl CommitByScript {
             reason: reason.into(),
         };
         match message.split_once(CORRUPT_MARKER) {
-            Some((_, "1")) => corrupt(row, "not an object"),
+            Some((_, "1")) => corrupt(row, "not an object with an integer `version`"),
             Some((_, "2")) => corrupt(processed, "not a set"),
             _ => reply::refusal(error, "EVALSHA", row),
         }

@@ -193,7 +193,7 @@ impl Writes {
         let values = match replies {
             Replies::Received(values) if values.len() == keys.len() => values,
             Replies::Received(_) => return Err(protocol_error("wrong number of replies").into()),
-            other => return other.harmless::<0>().and(Err(reply::unexpected("INCR"))),
+            other => return Err(other.failure()),
         };
         let mut numbers = Numbers::default();
         for (index, (value, key)) in values.into_iter().zip(&keys).enumerate() {
@@ -292,7 +292,7 @@ impl Writes {
         let mut values = match replies {
             Replies::Received(values) => values,
             Replies::Lost(source) => return Err(self.indeterminate(source)),
-            other => return other.harmless::<0>().and(Err(reply::unexpected("EXEC"))),
+            other => return Err(other.failure()),
         };
         let shape = || self.indeterminate(protocol_error("unexpected reply to EXEC"));
         let exec = values.pop().ok_or_else(shape)?;

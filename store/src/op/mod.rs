@@ -1,7 +1,7 @@
 //! Operations without I/O: each call of a store as a state machine that says what to send next.
 //!
 //! An [`Operation`] is stepped with the [`Replies`] to its last [`Batch`] until it is done. The drivers
-//! ([`crate::sync::run`], [`crate::aio::run`]) do nothing but carry batches to a connection and replies back, so that the
+//! (`sync::run`, `aio::run`) do nothing but carry batches to a connection and replies back, so that the
 //! protocol of each call exists once.
 //!
 //! # The contract of a driver
@@ -61,7 +61,7 @@ pub trait Operation {
 
     /// Takes the replies to the last batch ([`Replies::Start`] at first) and says what to send next or how it ended.
     ///
-    /// Not to be called again after [`Step::Done`]; an operation answers that with an error, not with a batch.
+    /// Not to be called again after [`Step::Done`].
     fn step(&mut self, replies: Replies) -> Step<Self::Output>;
 }
 
@@ -158,3 +158,6 @@ pub(crate) fn over<T>() -> Step<T> {
 pub(crate) fn protocol_error(what: &'static str) -> RedisError {
     (redis::ErrorKind::UnexpectedReturnType, what).into()
 }
+
+#[cfg(test)]
+mod tests;

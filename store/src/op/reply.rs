@@ -13,8 +13,16 @@ impl Replies {
             Self::Received(values) => values
                 .try_into()
                 .map_err(|_| protocol_error("wrong number of replies").into()),
-            Self::Unsent(source) | Self::Lost(source) => Err(source.into()),
-            Self::Start => Err(protocol_error("no batch was sent").into()),
+            other => Err(other.failure()),
+        }
+    }
+
+    /// Why there are no replies, for a batch that had no effect or whose repetition is harmless.
+    pub fn failure(self) -> StoreError {
+        match self {
+            Self::Unsent(source) | Self::Lost(source) => source.into(),
+            Self::Start => protocol_error("no batch was sent").into(),
+            Self::Received(_) => protocol_error("unexpected replies").into(),
         }
     }
 }

@@ -76,7 +76,7 @@ impl AppendTrace {
             Replies::Received(values) => values
                 .into_iter()
                 .try_for_each(|value| reply::accepted(value, "RPUSH", &self.key).map(drop)),
-            other => other.harmless::<0>().map(drop),
+            other => Err(other.failure()),
         }
     }
 }

@@ -187,118 +187,99 @@ mod tests {
         }
     }
 
-    #[test]
-    fn each_rule_is_named() {
-        let exe = || Execution::new("a", "d");
-        let spawn = |id: &str, levels| SpawnIntent {
-            context: deep(levels),
-            ..SpawnIntent::new(id, "")
-        };
-        let at = |version| Execution {
+    fn exe() -> Execution {
+        Execution::new("a", "d")
+    }
+
+    fn at(version: i64) -> Execution {
+        Execution {
             version: Version::new(version),
             ..exe()
-        };
-        let cases = [
+        }
+    }
+
+    fn spawn(id: &str, levels: usize) -> SpawnIntent {
+        SpawnIntent {
+            context: deep(levels),
+            ..SpawnIntent::new(id, "")
+        }
+    }
+
+    /// An execution, a commit, and what is refused of them.
+    type Case = (Execution, Commit, Option<(&'static str, Rejection)>);
+
+    fn check(cases: impl IntoIterator<Item = Case>) {
+        for (execution, input, expected) in cases {
+            let found = reason(&Settings::default(), &execution, &input);
+            assert_eq!(found, expected, "{} {input:?}", execution.id);
+        }
+    }
+
+    #[test]
+    fn ids_and_times_that_break_a_guarantee_are_named() {
+        let nul = |what| Some((what, Rejection::Nul));
+        let time = Some(("time of a timer", Rejection::NotFinite));
+        let empty = |what| Some((what, Rejection::Empty));
+        let timer = |time| Commit::new().timer(TimerOp::schedule("p", time));
+        let emit = |target, id| Commit::new().emit(target, Event::new(id, "k"));
+        check(vec![
             (exe(), Commit::for_event("e"), None),
             (Execution::new("", "d"), Commit::new(), None),
             (exe(), Commit::for_event("nul\0"), None),
             (
                 Execution::new("a\0", "d"),
                 Commit::new(),
-                Some(("execution id", Rejection::Nul)),
+                nul("execution id"),
             ),
             (
                 Execution::new("seq:a", "d"),
                 Commit::new(),
                 Some(("execution id", Rejection::Reserved)),
             ),
-            (
-                exe(),
-                Commit::for_event(""),
-                Some(("processed event id", Rejection::Empty)),
-            ),
-            (
-                exe(),
-                Commit::new().emit(Some("t\0"), Event::new("e", "k")),
-                Some(("target id", Rejection::Nul)),
-            ),
-            (
-                exe(),
-                Commit::new().emit(None, Event::new("", "k")),
-                Some(("event id", Rejection::Empty)),
-            ),
-            (
-                exe(),
-                Commit::new().timer(TimerOp::schedule("p", f64::NAN)),
-                Some(("time of a timer", Rejection::NotFinite)),
-            ),
-            (
-                exe(),
-                Commit::new().timer(TimerOp::schedule("p", f64::INFINITY)),
-                Some(("time of a timer", Rejection::NotFinite)),
-            ),
+            (exe(), Commit::for_event(""), empty("processed event id")),
+            (exe(), emit(Some("t\0"), "e"), nul("target id")),
+            (exe(), emit(None, ""), empty("event id")),
+            (exe(), timer(f64::NAN), time),
+            (exe(), timer(f64::INFINITY), time),
             (exe(), Commit::new().timer(TimerOp::cancel("p\0")), None),
-            (
-                exe(),
-                Commit::new().spawn(spawn("c\0", 0)),
-                Some(("child id", Rejection::Nul)),
-            ),
+            (exe(), Commit::new().spawn(spawn("c\0", 0)), nul("child id")),
+        ]);
+    }
+
+    #[test]
+    fn depths_priorities_and_versions_have_their_last_good_value() {
+        let too_deep = |what| Some((what, Rejection::TooDeep));
+        let edge = Some(("version", Rejection::VersionAtEdge));
+        let nested = |levels| Execution {
+            context: deep(levels),
+            ..exe()
+        };
+        let urgent = |priority| Execution { priority, ..exe() };
+        check(vec![
             (exe(), Commit::new().spawn(spawn("c", 197)), None),
             (
                 exe(),
                 Commit::new().spawn(spawn("c", 198)),
-                Some(("spawn context", Rejection::TooDeep)),
+                too_deep("spawn context"),
             ),
             (exe(), Commit::new().trace(deep(198)), None),
             (
                 exe(),
                 Commit::new().trace(deep(199)),
-                Some(("trace step", Rejection::TooDeep)),
+                too_deep("trace step"),
             ),
+            (nested(197), Commit::new(), None),
+            (nested(198), Commit::new(), too_deep("execution")),
+            (urgent(4), Commit::new(), None),
             (
-                Execution {
-                    context: deep(197),
-                    ..exe()
-                },
-                Commit::new(),
-                None,
-            ),
-            (
-                Execution {
-                    context: deep(198),
-                    ..exe()
-                },
-                Commit::new(),
-                Some(("execution", Rejection::TooDeep)),
-            ),
-            (
-                Execution {
-                    priority: 5,
-                    ..exe()
-                },
+                urgent(5),
                 Commit::new(),
                 Some(("priority", Rejection::OutOfRange)),
             ),
             (at((1 << 53) - 2), Commit::new(), None),
-            (
-                at((1 << 53) - 1),
-                Commit::new(),
-                Some(("version", Rejection::VersionAtEdge)),
-            ),
-            (
-                at(i64::MAX),
-                Commit::new(),
-                Some(("version", Rejection::VersionAtEdge)),
-            ),
-        ];
-        for (execution, input, expected) in cases {
-            assert_eq!(
-                reason(&Settings::default(), &execution, &input),
-                expected,
-                "{} {input:?}",
-                execution.id
-            );
-        }
+            (at((1 << 53) - 1), Commit::new(), edge),
+            (at(i64::MAX), Commit::new(), edge),
+        ]);
     }
 
     #[test]

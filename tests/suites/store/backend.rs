@@ -3,9 +3,10 @@
 use std::{
     collections::BTreeSet,
     env,
-    sync::{Condvar, LazyLock, Mutex, Once, PoisonError},
+    sync::{Condvar, LazyLock, Mutex, Once, PoisonError, RwLock},
 };
 
+use fakeserver::Server;
 use redis::{Client, Cmd, ConnectionLike, Pipeline, RedisFuture, RedisResult, Value, aio, cmd};
 
 /// Any blocking connection.
@@ -69,56 +70,111 @@ pub(crate) enum Protocol {
 
 pub(crate) const PROTOCOLS: [Protocol; 2] = [Protocol::Resp2, Protocol::Resp3];
 
-/// One server with an empty database that no other test uses meanwhile.
+/// One server, empty, that no other test uses meanwhile.
 pub(crate) struct Backend {
     /// Names it in messages.
     pub(crate) name: &'static str,
-    url: String,
-    db: Lease,
+    host: Host,
+}
+
+enum Host {
+    /// The fake without a socket.
+    Memory(Server),
+    /// The fake behind a TCP port.
+    Tcp(Server),
+    /// A real server: its address, and a database of it.
+    Real(String, Lease),
 }
 
 impl Backend {
     /// A new blocking connection.
     pub(crate) fn connect(&self, protocol: Protocol) -> SyncConnection {
-        SyncConnection(Box::new(self.client(protocol).get_connection().unwrap()))
+        match (&self.host, self.client(protocol)) {
+            (Host::Memory(server), _) => {
+                let mut connection = server.connection();
+                hello(protocol).exec(&mut connection).unwrap();
+                SyncConnection(Box::new(connection))
+            }
+            (_, client) => SyncConnection(Box::new(client.unwrap().get_connection().unwrap())),
+        }
     }
 
     /// A new asynchronous connection, driven by the runtime that this is called on.
     pub(crate) async fn connect_async(&self, protocol: Protocol) -> AsyncConnection {
-        let connection = self
-            .client(protocol)
-            .get_multiplexed_async_connection()
-            .await;
-        AsyncConnection(Box::new(connection.unwrap()))
+        match (&self.host, self.client(protocol)) {
+            (Host::Memory(server), _) => {
+                let mut connection = server.async_connection();
+                hello(protocol).exec_async(&mut connection).await.unwrap();
+                AsyncConnection(Box::new(connection))
+            }
+            (_, client) => {
+                let connection = client.unwrap().get_multiplexed_async_connection().await;
+                AsyncConnection(Box::new(connection.unwrap()))
+            }
+        }
     }
 
-    fn client(&self, protocol: Protocol) -> Client {
+    /// What opens sockets; none without one.
+    pub(crate) fn client(&self, protocol: Protocol) -> Option<Client> {
+        let (address, db) = match &self.host {
+            Host::Memory(_) => return None,
+            Host::Tcp(server) => (server.url(), 0),
+            Host::Real(address, lease) => (address.clone(), lease.0),
+        };
         let protocol = match protocol {
             Protocol::Resp2 => "resp2",
             Protocol::Resp3 => "resp3",
         };
-        Client::open(format!("{}/{}?protocol={protocol}", self.url, self.db.0)).unwrap()
+        Some(Client::open(format!("{address}/{db}?protocol={protocol}")).unwrap())
     }
+}
+
+fn hello(protocol: Protocol) -> Cmd {
+    let version = match protocol {
+        Protocol::Resp2 => 2,
+        Protocol::Resp3 => 3,
+    };
+    cmd("HELLO").arg(version).take()
 }
 
 /// Runs a test on every backend that is there.
 pub(crate) fn on_each(test: impl Fn(&Backend)) {
-    let Some(url) = real_url() else { return };
-    let backend = Backend {
-        name: "redis-server",
-        url,
-        db: Lease::take(),
-    };
-    cmd("FLUSHDB")
-        .exec(&mut backend.connect(Protocol::Resp2))
-        .unwrap();
-    test(&backend);
+    let _together = GATE.read().unwrap_or_else(PoisonError::into_inner);
+    run(test);
+}
+
+/// As [`on_each`] while no other test of this suite runs.
+pub(crate) fn on_each_alone(test: impl Fn(&Backend)) {
+    let _alone = GATE.write().unwrap_or_else(PoisonError::into_inner);
+    run(test);
+}
+
+/// Databases are apart, the script cache is not.
+static GATE: RwLock<()> = RwLock::new(());
+
+fn run(test: impl Fn(&Backend)) {
+    for (name, host) in hosts() {
+        let backend = Backend { name, host };
+        ask(&mut backend.connect(Protocol::Resp2), &["FLUSHDB"]);
+        test(&backend);
+    }
+}
+
+fn hosts() -> Vec<(&'static str, Host)> {
+    let mut hosts = Vec::new();
+    // The fake does not know all of the store's commands yet.
+    if env::var_os("STORE_ON_FAKES").is_some() {
+        hosts.push(("fake in memory", Host::Memory(Server::new())));
+        hosts.push(("fake over TCP", Host::Tcp(Server::start())));
+    }
+    hosts.extend(real_url().map(|url| ("redis-server", Host::Real(url, Lease::take()))));
+    hosts
 }
 
 /// The real server's address without a database; none if there is no real server, which is said once.
 fn real_url() -> Option<String> {
     static SAID: Once = Once::new();
-    let url = env::var("REDIS_URL").ok();
+    let url = env::var("REDIS_URL").ok().filter(|url| !url.is_empty());
     if url.is_none() {
         assert!(env::var_os("CI").is_none(), "CI needs REDIS_URL");
         SAID.call_once(|| eprintln!("store suite: left out on redis-server, REDIS_URL is not set"));

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use store::{
     Commit, Emit, Event, Execution, ListFilter, Rejection, Seq, Settings, SpawnIntent, Status,
     StoreError, Strictness, TimerOp, codec,
@@ -91,7 +91,7 @@ fn replay_folder(folder: &str, count: usize) {
                         &scenario,
                         backend,
                         || side.store_on(backend, protocol, settings.clone(), Plan::none()),
-                    )
+                    );
                 });
             }
         }
@@ -128,111 +128,125 @@ fn replay(name: &str, scenario: &Value, backend: &Backend, store: impl Fn() -> T
 }
 
 fn play(at: &str, step: &Value, store: &mut Twin) {
-    let text = |name: &str| step[name].as_str().unwrap();
-    let expect = &step["expect"];
-    match text("op") {
+    match step["op"].as_str().unwrap() {
         "save" | "commit" => play_commit(at, step, store),
-        "load" => {
-            let loaded = store.load(text("id")).unwrap();
-            let expected =
-                (!expect["execution"].is_null()).then(|| execution(&expect["execution"]));
-            // As text: `1e-07` and `1e-7` are one number, spelled for two readers.
-            let text =
-                |execution: Execution| codec::encode_execution(&execution, execution.version);
-            assert_eq!(loaded.map(text), expected.map(text), "{at}");
-        }
-        "load_for_event" => {
-            let loaded = store.load_for_event(text("id"), text("event_id")).unwrap();
-            let version = loaded
-                .as_ref()
-                .map_or(Value::Null, |(execution, _)| execution.version.get().into());
-            assert_eq!(version, expect["execution_version"], "{at}");
-            assert_eq!(
-                loaded.is_some_and(|(_, processed)| processed),
-                expect["processed"].as_bool().unwrap(),
-                "{at}"
-            );
-        }
-        "is_processed" => {
-            let processed = store.is_processed(text("id"), text("event_id")).unwrap();
-            assert_eq!(Value::from(processed), expect["result"], "{at}");
-        }
-        "pending_outbox" => {
-            let entries = store.pending_outbox().unwrap();
-            let expected = expect["entries"].as_array().unwrap();
-            assert_eq!(entries.len(), expected.len(), "{at}");
-            for (entry, expected) in entries.iter().zip(expected) {
-                assert_eq!(Value::from(entry.seq.get()), expected["seq"], "{at}");
-                assert_eq!(
-                    entry.target_id.as_deref(),
-                    expected["target_id"].as_str(),
-                    "{at}"
-                );
-                let expected = event(&expected["event"]);
-                assert_eq!(
-                    codec::encode_event(&entry.event),
-                    codec::encode_event(&expected),
-                    "{at}"
-                );
-            }
-        }
-        "ack_outbox" => drop(
-            store
-                .ack_outbox(Seq::new(step["seq"].as_i64().unwrap()))
-                .unwrap(),
-        ),
-        "ack_spawn" => drop(
-            store
-                .ack_spawn(Seq::new(step["seq"].as_i64().unwrap()))
-                .unwrap(),
-        ),
-        "pending_spawns" => {
-            let entries = store.pending_spawns().unwrap();
-            let found: Vec<Value> = entries.into_iter().map(|entry| serde_json::json!({
-                "seq": entry.seq.get(), "parent_id": entry.parent_id, "child_id": entry.child_id,
-                "root_path": entry.root_path, "context": entry.context,
-            })).collect();
-            assert_eq!(Value::from(found), expect["entries"], "{at}");
-        }
-        "due_timers" => {
-            let due = store.due_timers(step["now"].as_f64().unwrap()).unwrap();
-            let found: Vec<_> = due
-                .into_iter()
-                .map(|timer| (timer.execution_id, timer.path, timer.fire_at_s))
-                .collect();
-            let expected = expect["due"].as_array().unwrap().iter();
-            let expected: Vec<_> = expected
-                .map(|timer| {
-                    (
-                        owned(&timer[0]),
-                        owned(&timer[1]),
-                        timer[2].as_f64().unwrap(),
-                    )
-                })
-                .collect();
-            assert_eq!(found, expected, "{at}");
-        }
-        "delete_timer" => drop(
-            store
-                .delete_timer(text("id"), text("path"), step["fire_at"].as_f64().unwrap())
-                .unwrap(),
-        ),
+        "load" | "load_for_event" | "is_processed" => play_read(at, step, store),
+        "pending_outbox" => play_outbox(at, step, store),
+        "pending_spawns" => play_spawns(at, step, store),
+        "ack_outbox" => drop(store.ack_outbox(seq(&step["seq"])).unwrap()),
+        "ack_spawn" => drop(store.ack_spawn(seq(&step["seq"])).unwrap()),
+        "due_timers" | "delete_timer" => play_timers(at, step, store),
         "set_trace_max" => store.set_trace_max(step["n"].as_i64().unwrap()),
         "append_trace" => store
-            .append_trace(text("id"), &object(&step["entry"]))
+            .append_trace(&owned(&step["id"]), &object(&step["entry"]))
             .unwrap(),
         "read_trace" => {
-            let steps = store
-                .read_trace(text("id"))
-                .unwrap()
-                .into_iter()
-                .map(Value::Object)
-                .collect::<Vec<_>>();
-            assert_eq!(spelled(&steps.into()), spelled(&expect["steps"]), "{at}");
+            let steps = store.read_trace(&owned(&step["id"])).unwrap().into_iter();
+            let steps = Value::from(steps.map(Value::Object).collect::<Vec<_>>());
+            assert_eq!(spelled(&steps), spelled(&step["expect"]["steps"]), "{at}");
         }
         "list_all_pages" => play_listing(at, step, store),
         other => panic!("{at}: unknown call {other}"),
     }
+}
+
+fn play_read(at: &str, step: &Value, store: &mut Twin) {
+    let expect = &step["expect"];
+    let (id, event_id) = (
+        owned(&step["id"]),
+        step["event_id"].as_str().unwrap_or_default(),
+    );
+    match step["op"].as_str().unwrap() {
+        "load" => {
+            let expected = &expect["execution"];
+            let expected = (!expected.is_null()).then(|| execution(expected));
+            // As text: `1e-07` and `1e-7` are one number, spelled for two readers.
+            let text =
+                |execution: Execution| codec::encode_execution(&execution, execution.version);
+            assert_eq!(
+                store.load(&id).unwrap().map(text),
+                expected.map(text),
+                "{at}"
+            );
+        }
+        "load_for_event" => {
+            let loaded = store.load_for_event(&id, event_id).unwrap();
+            let version = loaded
+                .as_ref()
+                .map(|(execution, _)| execution.version.get());
+            assert_eq!(version, expect["execution_version"].as_i64(), "{at}");
+            let processed = loaded.is_some_and(|(_, processed)| processed);
+            assert_eq!(Value::from(processed), expect["processed"], "{at}");
+        }
+        _ => {
+            let processed = store.is_processed(&id, event_id).unwrap();
+            assert_eq!(Value::from(processed), expect["result"], "{at}");
+        }
+    }
+}
+
+fn play_outbox(at: &str, step: &Value, store: &mut Twin) {
+    let entries = store.pending_outbox().unwrap();
+    let expected = step["expect"]["entries"].as_array().unwrap();
+    assert_eq!(entries.len(), expected.len(), "{at}");
+    for (entry, expected) in entries.iter().zip(expected) {
+        assert_eq!(entry.seq, seq(&expected["seq"]), "{at}");
+        assert_eq!(
+            entry.target_id.as_deref(),
+            expected["target_id"].as_str(),
+            "{at}"
+        );
+        let expected = event(&expected["event"]);
+        assert_eq!(
+            codec::encode_event(&entry.event),
+            codec::encode_event(&expected),
+            "{at}"
+        );
+    }
+}
+
+fn play_spawns(at: &str, step: &Value, store: &mut Twin) {
+    let entries = store.pending_spawns().unwrap().into_iter();
+    let found = entries.map(|entry| {
+        json!({
+            "seq": entry.seq.get(),
+            "parent_id": entry.parent_id,
+            "child_id": entry.child_id,
+            "root_path": entry.root_path,
+            "context": entry.context,
+        })
+    });
+    assert_eq!(
+        Value::from(found.collect::<Vec<_>>()),
+        step["expect"]["entries"],
+        "{at}"
+    );
+}
+
+fn play_timers(at: &str, step: &Value, store: &mut Twin) {
+    if step["op"] == "delete_timer" {
+        let fire_at_s = step["fire_at"].as_f64().unwrap();
+        store
+            .delete_timer(&owned(&step["id"]), &owned(&step["path"]), fire_at_s)
+            .unwrap();
+        return;
+    }
+    let due = store
+        .due_timers(step["now"].as_f64().unwrap())
+        .unwrap()
+        .into_iter();
+    let due: Vec<_> = due
+        .map(|timer| (timer.execution_id, timer.path, timer.fire_at_s))
+        .collect();
+    let expected = step["expect"]["due"].as_array().unwrap().iter();
+    let expected = expected.map(|timer| {
+        (
+            owned(&timer[0]),
+            owned(&timer[1]),
+            timer[2].as_f64().unwrap(),
+        )
+    });
+    assert_eq!(due, expected.collect::<Vec<_>>(), "{at}");
 }
 
 fn play_commit(at: &str, step: &Value, store: &mut Twin) {
@@ -349,6 +363,10 @@ fn execution(json: &Value) -> Execution {
 
 fn event(json: &Value) -> Event {
     codec::decode_event(&serde_json::to_vec(json).unwrap()).unwrap()
+}
+
+fn seq(number: &Value) -> Seq {
+    Seq::new(number.as_i64().unwrap())
 }
 
 fn owned(text: &Value) -> String {

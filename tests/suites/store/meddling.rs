@@ -1,6 +1,6 @@
 //! A connection that does to one batch what networks and rivals do.
 
-use std::{fmt, io};
+use std::{collections::BTreeMap, fmt, io};
 
 use redis::{Cmd, ConnectionLike, Pipeline, RedisError, RedisFuture, RedisResult, Value, aio};
 
@@ -29,15 +29,21 @@ impl fmt::Debug for Fault {
 
 /// What happens to which batch, counted from 0.
 #[derive(Debug, Default)]
-pub(crate) struct Plan(Option<(usize, Fault)>);
+pub(crate) struct Plan(BTreeMap<usize, Fault>);
 
 impl Plan {
     pub(crate) fn none() -> Self {
-        Self(None)
+        Self(BTreeMap::new())
     }
 
     pub(crate) fn at(batch: usize, fault: Fault) -> Self {
-        Self(Some((batch, fault)))
+        Self(BTreeMap::from([(batch, fault)]))
+    }
+
+    /// One more fault.
+    pub(crate) fn and(mut self, batch: usize, fault: Fault) -> Self {
+        self.0.insert(batch, fault);
+        self
     }
 
     /// A rival's turn just before a batch.
@@ -65,17 +71,9 @@ impl<C> Meddling<C> {
 
     /// The fault of the next batch.
     fn next(&mut self) -> Option<Fault> {
-        let due = self
-            .plan
-            .0
-            .as_ref()
-            .is_some_and(|(batch, _)| *batch == self.batch);
+        let fault = self.plan.0.remove(&self.batch);
         self.batch += 1;
-        if due {
-            self.plan.0.take().map(|(_, fault)| fault)
-        } else {
-            None
-        }
+        fault
     }
 }
 
@@ -128,8 +126,10 @@ impl<C: ConnectionLike> ConnectionLike for Meddling<C> {
 impl<C: aio::ConnectionLike + Send> aio::ConnectionLike for Meddling<C> {
     fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
         Box::pin(async move {
-            self.next();
-            self.inner.req_packed_command(command).await
+            let mut single = Pipeline::new();
+            single.add_command(command.clone());
+            let values = self.req_packed_commands(&single, 0, 1).await?;
+            values.into_iter().next().unwrap().extract_error()
         })
     }
 

@@ -10,7 +10,7 @@ use store::{
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{
-    backend::{AsyncConnection, Backend, Protocol, SyncConnection, on_each},
+    backend::{AsyncConnection, Backend, Protocol, SyncConnection, on_each, on_each_alone},
     meddling::{Meddling, Plan},
 };
 
@@ -35,6 +35,16 @@ pub(crate) const SIDES: [Side; 2] = [Side::Sync, Side::Async];
 pub(crate) fn with_each(test: impl Fn(&Backend, Side)) {
     for side in SIDES {
         on_each(|backend| {
+            eprintln!("{side:?} on {}", backend.name);
+            test(backend, side);
+        });
+    }
+}
+
+/// As [`with_each`] while no other test of this suite runs: for what changes a server as a whole.
+pub(crate) fn with_each_alone(test: impl Fn(&Backend, Side)) {
+    for side in SIDES {
+        on_each_alone(|backend| {
             eprintln!("{side:?} on {}", backend.name);
             test(backend, side);
         });

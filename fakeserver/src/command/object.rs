@@ -1,0 +1,99 @@
+//! OBJECT (object.c).
+
+use super::{Command, CommandResult, ControlCall, Family, Flag, Group, KeySpec, ReadCall, Words};
+use crate::error::CommandError;
+use crate::keyspace::{Entry, Value};
+use crate::value::StringValue;
+use crate::wire::Reply;
+use Flag::*;
+
+/// The key behind the subcommand's name.
+const KEY: KeySpec = KeySpec::Range {
+    first: 2,
+    last: 2,
+    step: 1,
+};
+
+#[rustfmt::skip]
+pub(super) const FAMILY: Family = Family::new(Group::Generic, &[
+    //                 name      arity  flags
+    Command::container("OBJECT", -2,    &[], &[
+        //               name        arity  flags              keys           handler
+        Command::read   ("ENCODING",  3,    &[],               KEY,           encoding).since("2.2.3"),
+        Command::read   ("FREQ",      3,    &[],               KEY,           freq).since("4.0.0"),
+        Command::control("HELP",      2,    &[Loading, Stale], KeySpec::None, help).since("6.2.0"),
+        Command::read   ("IDLETIME",  3,    &[],               KEY,           idletime).since("2.2.3"),
+        Command::read   ("REFCOUNT",  3,    &[],               KEY,           refcount).since("2.2.3"),
+    ]).since("2.2.3"),
+]);
+
+/// Redis shares the objects of the integers below this one.
+const SHARED_INTEGERS: i64 = 10_000;
+
+/// `OBJECT ENCODING key`: replies with the name of the value's encoding as a bulk string, or null.
+fn encoding(call: &mut ReadCall<'_>) -> CommandResult {
+    let entry = entry(call)?;
+    Ok(entry.map_or(Reply::Null, |entry| Reply::bulk(entry.value().encoding())))
+}
+
+/// `OBJECT FREQ key`: replies with null for a missing key.
+///
+/// Errors: an existing key, since no LFU policy is selected.
+fn freq(call: &mut ReadCall<'_>) -> CommandResult {
+    match entry(call)? {
+        Some(_) => Err(CommandError::NoLfuPolicy),
+        None => Ok(Reply::Null),
+    }
+}
+
+/// `OBJECT HELP`: replies with an array of simple strings.
+fn help(_: &mut ControlCall<'_>) -> CommandResult {
+    Ok(Reply::Array(
+        HELP.iter().copied().map(Reply::simple).collect(),
+    ))
+}
+
+/// `OBJECT IDLETIME key`: replies with the seconds since the last access, or null.
+fn idletime(call: &mut ReadCall<'_>) -> CommandResult {
+    let entry = entry(call)?;
+    Ok(entry.map_or(Reply::Null, |entry| {
+        Reply::Integer(i64::from(entry.idle_seconds(call.now)))
+    }))
+}
+
+/// `OBJECT REFCOUNT key`: replies with 1, with the largest `i32` for an integer that Redis shares, or with null.
+fn refcount(call: &mut ReadCall<'_>) -> CommandResult {
+    let is_shared = |entry: &Entry| {
+        matches!(entry.value(), Value::String(StringValue::Integer(value))
+            if (0..SHARED_INTEGERS).contains(value))
+    };
+    Ok(match entry(call)? {
+        Some(entry) if is_shared(entry) => Reply::Integer(i64::from(i32::MAX)),
+        Some(_) => Reply::Integer(1),
+        None => Reply::Null,
+    })
+}
+
+/// Looking at an object is no access to it.
+fn entry<'a>(call: &ReadCall<'a>) -> Result<Option<&'a Entry>, CommandError> {
+    let [_, _, key] = call.words()?;
+    Ok(call.keyspace.entry(key))
+}
+
+const HELP: [&str; 15] = [
+    "OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+    "ENCODING <key>",
+    "    Return the kind of internal representation used in order to store the value",
+    "    associated with a <key>.",
+    "FREQ <key>",
+    "    Return the access frequency index of the <key>. The returned integer is",
+    "    proportional to the logarithm of the recent access frequency of the key.",
+    "IDLETIME <key>",
+    "    Return the idle time of the <key>, that is the approximated number of",
+    "    seconds elapsed since the last access to the key.",
+    "REFCOUNT <key>",
+    "    Return the number of references of the value associated with the specified",
+    "    <key>.",
+    "HELP",
+    "    Prints this help.",
+];

@@ -1,0 +1,220 @@
+//! The TCP driver: one thread, one current-thread runtime, one task per connection. The only file that awaits sockets.
+//!
+//! All replies of one read go out in one write. Input is read on while output waits, as Redis does, so that a client that
+//! sends a long pipeline before it reads anything never waits for itself.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+
+use crate::clock::Timestamp;
+use crate::engine::{Engine, Peer, Transmit};
+use crate::session::SessionId;
+use crate::shared::Shared;
+
+/// Bytes read from a connection at once.
+const READ_LEN: usize = 64 * 1024;
+
+thread_local! {
+    /// What was read is handed to the engine before anything else is read, so all connections of a thread share one buffer.
+    static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_LEN]);
+}
+
+/// Serves `listener` until `stop` is notified.
+pub(crate) fn serve(listener: StdListener, shared: Arc<Shared>, stop: &Notify) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()?;
+    runtime.block_on(async {
+        let listener = TcpListener::from_std(listener)?;
+        tokio::spawn(keep_time(Arc::clone(&shared)));
+        tokio::select! {
+            result = accept(listener, shared) => result,
+            () = stop.notified() => Ok(()),
+        }
+    })
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()> {
+    loop {
+        match listener.accept().await {
+            Ok((stream, address)) => {
+                tokio::spawn(converse(stream, address, Arc::clone(&shared)));
+            }
+            // Too many open files, or a peer that is gone already: neither is a reason to stop serving the others.
+            Err(_) => tokio::time::sleep(Duration::from_millis(1)).await,
+        }
+    }
+}
+
+/// Wakes the engine when it has asked for it.
+async fn keep_time(shared: Arc<Shared>) {
+    let moved = Arc::new(Notify::new());
+    let waker = Arc::clone(&moved);
+    shared.set_timer(Box::new(move || waker.notify_one()));
+    loop {
+        let next = shared.tick();
+        let wait = next
+            .map(|at| until(at, shared.clock().now()))
+            .filter(|_| !shared.clock().is_frozen());
+        tokio::select! {
+            () = moved.notified() => {}
+            () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
+        }
+    }
+}
+
+fn until(at: Timestamp, now: Timestamp) -> Duration {
+    Duration::from_micros(at.micros().saturating_sub(now.micros()).max(0) as u64)
+}
+
+/// One connection, from accept to close.
+async fn converse(mut stream: TcpStream, address: SocketAddr, shared: Arc<Shared>) {
+    // Delays of small packets would be the only thing that a failure here causes.
+    let _ = stream.set_nodelay(true);
+    let local_address = stream
+        .local_addr()
+        .map(|address| address.to_string())
+        .unwrap_or_default();
+    let woken = Arc::new(Notify::new());
+    let waker = Arc::clone(&woken);
+    let peer = Peer {
+        address: address.to_string(),
+        local_address,
+    };
+    let id = shared.connect(peer, false, Box::new(move || waker.notify_one()));
+    let session = OpenSession {
+        id,
+        shared: &shared,
+    };
+    // An error is a peer that is gone; the session ends either way.
+    let _ = exchange(&mut stream, &session, &woken).await;
+}
+
+/// Disconnects the session whatever ends the task.
+struct OpenSession<'a> {
+    id: SessionId,
+    shared: &'a Shared,
+}
+
+impl Drop for OpenSession<'_> {
+    fn drop(&mut self) {
+        self.shared.disconnect(self.id);
+    }
+}
+
+async fn exchange(
+    stream: &mut TcpStream,
+    session: &OpenSession<'_>,
+    woken: &Notify,
+) -> io::Result<()> {
+    let (mut reader, mut writer) = stream.split();
+    let mut out = Output::default();
+    loop {
+        if out.is_sent() {
+            if out.transmit.close {
+                return writer.shutdown().await;
+            }
+            if out.transmit.more {
+                session.shared.enter(|engine, now| {
+                    engine.resume(session.id, now);
+                    out.take(engine, session.id);
+                });
+                continue;
+            }
+        }
+        tokio::select! {
+            biased;
+            open = poll_fn(|cx| progress(&mut reader, &mut writer, session, &mut out, cx)) => {
+                if !open? {
+                    return Ok(());
+                }
+            }
+            () = woken.notified() => session.shared.enter(|engine, _| out.take(engine, session.id)),
+        }
+    }
+}
+
+/// Writes what waits to be sent, or else reads; false at the end of the peer's stream.
+fn progress(
+    reader: &mut ReadHalf<'_>,
+    writer: &mut WriteHalf<'_>,
+    session: &OpenSession<'_>,
+    out: &mut Output,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<bool>> {
+    if !out.is_sent()
+        && let Poll::Ready(written) = Pin::new(writer).poll_write(cx, out.unsent())
+    {
+        out.sent += written?;
+        return Poll::Ready(Ok(true));
+    }
+    if out.transmit.close {
+        return Poll::Pending;
+    }
+    let received = ready!(receive(reader, session, out, cx))?;
+    Poll::Ready(Ok(received > 0))
+}
+
+/// Bytes on their way to the peer.
+#[derive(Default)]
+struct Output {
+    bytes: Vec<u8>,
+    sent: usize,
+    transmit: Transmit,
+}
+
+impl Output {
+    fn is_sent(&self) -> bool {
+        self.sent == self.bytes.len()
+    }
+
+    fn unsent(&self) -> &[u8] {
+        &self.bytes[self.sent..]
+    }
+
+    /// Takes over what the engine has for the session.
+    fn take(&mut self, engine: &mut Engine, id: SessionId) {
+        if self.is_sent() {
+            self.bytes.clear();
+            self.sent = 0;
+            if self.bytes.capacity() > READ_LEN {
+                self.bytes = Vec::new();
+            }
+        }
+        self.transmit = engine.poll_transmit(id, &mut self.bytes);
+    }
+}
+
+/// Reads what there is, hands it to the engine and takes what it answers; the number of bytes read, 0 at the end.
+fn receive(
+    reader: &mut ReadHalf<'_>,
+    session: &OpenSession<'_>,
+    out: &mut Output,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<usize>> {
+    BUFFER.with_borrow_mut(|buffer| {
+        let mut buffer = ReadBuf::new(buffer);
+        ready!(Pin::new(reader).poll_read(cx, &mut buffer))?;
+        let bytes = buffer.filled();
+        if !bytes.is_empty() {
+            session.shared.enter(|engine, now| {
+                engine.receive(session.id, bytes, now);
+                out.take(engine, session.id);
+            });
+        }
+        Poll::Ready(Ok(bytes.len()))
+    })
+}

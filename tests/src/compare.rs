@@ -1,0 +1,102 @@
+//! [`Order`]: when two replies count as the same.
+
+use crate::frame::Frame;
+
+/// What of a reply is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Order {
+    /// Every byte.
+    Exact,
+    /// Every byte, but the items may come in any order; those of the list in a reply of cursor and list.
+    Set,
+    /// Every byte, but the pairs of a map or a flat list may come in any order.
+    Map,
+    /// Integers may differ by so much, since they tell time; all else exactly.
+    Near(i64),
+    /// The type byte; of an error every byte.
+    Kind,
+    /// There is no reply yet.
+    Silence,
+}
+
+impl Order {
+    /// Whether `got` counts as `want`.
+    pub fn matches(self, want: &Frame, got: &Frame) -> bool {
+        match self {
+            Order::Exact => want == got,
+            // An error is never unordered.
+            _ if want.is_error() || got.is_error() => want == got,
+            Order::Set => sorted(want, 1) == sorted(got, 1),
+            Order::Map => sorted(want, 2) == sorted(got, 2),
+            Order::Near(by) => match (integer(want), integer(got)) {
+                // Negative ones are answers of their own: no key, no deadline.
+                (Some(want), Some(got)) if want >= 0 && got >= 0 => want.abs_diff(got) <= by as u64,
+                _ => want == got,
+            },
+            Order::Kind => want.kind() == got.kind(),
+            Order::Silence => false,
+        }
+    }
+}
+
+fn integer(frame: &Frame) -> Option<i64> {
+    match frame {
+        Frame::Line(line) => std::str::from_utf8(line.strip_prefix(b":")?)
+            .ok()?
+            .parse()
+            .ok(),
+        _ => None,
+    }
+}
+
+/// The reply with its groups of `group` items in order of their bytes.
+fn sorted(frame: &Frame, group: usize) -> Frame {
+    match frame {
+        // Cursor and list.
+        Frame::Items(kind, items)
+            if matches!(items.as_slice(), [Frame::Blob(..), Frame::Items(..)]) =>
+        {
+            Frame::Items(
+                *kind,
+                items.iter().map(|item| sorted(item, group)).collect(),
+            )
+        }
+        Frame::Items(kind, items) if items.len().is_multiple_of(group) => {
+            let mut groups: Vec<&[Frame]> = items.chunks(group).collect();
+            groups.sort();
+            Frame::Items(*kind, groups.concat())
+        }
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(bytes: &str) -> Frame {
+        Frame::parse(bytes.as_bytes()).unwrap().unwrap().0
+    }
+
+    #[test]
+    fn unordered_replies_match_in_any_order_and_only_then() {
+        let (ab, ba) = (frame("*2\r\n:1\r\n:2\r\n"), frame("*2\r\n:2\r\n:1\r\n"));
+        assert!(!Order::Exact.matches(&ab, &ba));
+        assert!(Order::Set.matches(&ab, &ba));
+        assert!(!Order::Map.matches(&ab, &ba));
+        assert!(!Order::Set.matches(&ab, &frame("~2\r\n:2\r\n:1\r\n")));
+        let scan = "*2\r\n$1\r\n0\r\n*2\r\n:1\r\n:2\r\n";
+        let turned = "*2\r\n$1\r\n0\r\n*2\r\n:2\r\n:1\r\n";
+        assert!(Order::Set.matches(&frame(scan), &frame(turned)));
+        assert!(!Order::Set.matches(&frame(scan), &frame(&turned.replace("0\r\n*", "5\r\n*"))));
+    }
+
+    #[test]
+    fn times_may_differ_a_little_but_not_in_what_they_mean() {
+        assert!(Order::Near(5).matches(&frame(":100\r\n"), &frame(":97\r\n")));
+        assert!(!Order::Near(5).matches(&frame(":100\r\n"), &frame(":94\r\n")));
+        assert!(!Order::Near(5).matches(&frame(":-1\r\n"), &frame(":-2\r\n")));
+        assert!(!Order::Near(5).matches(&frame(":1\r\n"), &frame(":-1\r\n")));
+        assert!(!Order::Kind.matches(&frame("-A x\r\n"), &frame("-A y\r\n")));
+    }
+}
