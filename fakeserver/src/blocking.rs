@@ -1,7 +1,8 @@
 //! Blocked clients: who waits for which keys until when, and in which order they are served.
 //!
-//! A blocking command is run again, from its own request, whenever a key that it waits for was written: whoever can be served
-//! is served in order of arrival, and a client that is gone is in no queue (blocked.c, `handleClientsBlockedOnKeys`).
+//! A blocking command is run again, from its own request, whenever a key that it waits for was written, and told which key
+//! that was: it may be served from that one only, whatever else it waits for (blocked.c, `handleClientsBlockedOnKeys`). Whoever
+//! can be served is served in order of arrival, and a client that is gone is in no queue.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,8 @@ pub(crate) struct Wait {
     pub keys: Vec<Blob>,
     /// How long, in milliseconds; 0 is for ever.
     pub timeout_ms: i64,
+    /// The reply when the time is over, if it is not what the handler returned.
+    pub timeout_reply: Option<Reply>,
     /// The request to run when woken, if it is not the client's own (`XREAD` turns `$` into an id).
     pub rewritten: Option<Request>,
 }

@@ -1,6 +1,23 @@
 //! The settings that the engine honours, with redis-server 7.0.15's defaults.
 
+use std::collections::BTreeMap;
+
+use crate::command::Row;
+use crate::error::CommandError;
+use crate::keyspace::Classes;
 use crate::value::Blob;
+
+/// Who may call a protected command (`enable-debug-command`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Permission {
+    /// Nobody.
+    #[default]
+    No,
+    /// Clients of this machine.
+    Local,
+    /// Everybody.
+    Yes,
+}
 
 /// What `CONFIG GET` and `CONFIG SET` reach, and what a test may choose at start.
 #[derive(Clone, Debug)]
@@ -13,16 +30,26 @@ pub struct Config {
     pub seed: u64,
     /// Whether keys are removed physically in the background once due (`DEBUG SET-ACTIVE-EXPIRE`).
     pub active_expire: bool,
+    /// Who may call DEBUG (`enable-debug-command`).
+    pub enable_debug_command: Permission,
+    /// Which events are published (`notify-keyspace-events`).
+    pub notify_keyspace_events: Classes,
     /// `hash-max-listpack-entries`
     pub hash_max_listpack_entries: i64,
     /// `hash-max-listpack-value`
     pub hash_max_listpack_value: i64,
+    /// `hll-sparse-max-bytes`
+    pub hll_sparse_max_bytes: i64,
     /// `list-max-listpack-size`
     pub list_max_listpack_size: i64,
     /// `list-compress-depth`
     pub list_compress_depth: i64,
     /// `set-max-intset-entries`
     pub set_max_intset_entries: i64,
+    /// `stream-node-max-bytes`
+    pub stream_node_max_bytes: i64,
+    /// `stream-node-max-entries`
+    pub stream_node_max_entries: i64,
     /// `zset-max-listpack-entries`
     pub zset_max_listpack_entries: i64,
     /// `zset-max-listpack-value`
@@ -33,8 +60,16 @@ pub struct Config {
     pub client_query_buffer_limit: i64,
     /// `maxclients`
     pub maxclients: i64,
+    /// Milliseconds after which a script may be interrupted (`busy-reply-threshold`, once `lua-time-limit`).
+    pub busy_reply_threshold: i64,
+    /// Microseconds from which on a command is logged, -1 for none (`slowlog-log-slower-than`).
+    pub slowlog_log_slower_than: i64,
+    /// `slowlog-max-len`
+    pub slowlog_max_len: i64,
     /// TCP port, for `INFO` and `CONFIG GET port`; 0 without a socket.
     pub port: u16,
+    /// Settings of redis-server that mean nothing here but are kept and answered, by name, where they differ from the default.
+    pub others: BTreeMap<&'static str, Blob>,
 }
 
 impl Default for Config {
@@ -44,17 +79,48 @@ impl Default for Config {
             requirepass: Blob::default(),
             seed: 0,
             active_expire: true,
+            enable_debug_command: Permission::No,
+            notify_keyspace_events: Classes::default(),
             hash_max_listpack_entries: 512,
             hash_max_listpack_value: 64,
+            hll_sparse_max_bytes: 3000,
             list_max_listpack_size: -2,
             list_compress_depth: 0,
             set_max_intset_entries: 512,
+            stream_node_max_bytes: 4096,
+            stream_node_max_entries: 100,
             zset_max_listpack_entries: 128,
             zset_max_listpack_value: 64,
             proto_max_bulk_len: 512 * 1024 * 1024,
             client_query_buffer_limit: 1024 * 1024 * 1024,
             maxclients: 10_000,
+            busy_reply_threshold: 5000,
+            slowlog_log_slower_than: 10_000,
+            slowlog_max_len: 128,
             port: 0,
+            others: BTreeMap::new(),
         }
+    }
+}
+
+impl Config {
+    /// Whether a client at `address` may call a protected command. Errors: it may not.
+    pub(crate) fn check_protected(&self, row: &Row, address: &str) -> Result<(), CommandError> {
+        let container = row.full_name().split('|').next().unwrap_or_default();
+        let permission = match container {
+            "debug" => self.enable_debug_command,
+            _ => Permission::No,
+        };
+        let local = address.is_empty()
+            || address.starts_with("127.0.0.1:")
+            || address.starts_with("[::1]:");
+        if permission == Permission::Yes || permission == Permission::Local && local {
+            return Ok(());
+        }
+        Err(CommandError::custom(format!(
+            "ERR {} command not allowed. If the enable-{container}-command option is set to \"local\", you can run it from a \
+             local connection, otherwise you need to set this option in the configuration file, and then restart the server.",
+            container.to_ascii_uppercase(),
+        )))
     }
 }

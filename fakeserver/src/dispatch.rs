@@ -8,8 +8,9 @@ use crate::command::{
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::keyspace::DbIndex;
+use crate::pause::PauseMode;
 use crate::session::{Queued, SessionId};
-use crate::wire::{Reply, Request};
+use crate::wire::{Protocol, Reply, Request};
 
 impl Engine {
     /// Runs a client's request, sends what it answers, and has all that follows from it done.
@@ -22,6 +23,7 @@ impl Engine {
         if let Some(session) = self.sessions.get_mut(&id) {
             session.active_at = self.now.micros();
             session.send(reply);
+            session.command_done();
         }
         self.after_command();
     }
@@ -32,8 +34,15 @@ impl Engine {
             resolve_from(named, request).and_then(|row| self.admit(id, row).map(|()| row));
         let row = match admitted {
             Ok(row) => row,
-            Err(error) => return self.reject(id, named, error),
+            Err(error) => {
+                self.stats.rejected(find(request), &error);
+                return self.reject(id, named, error);
+            }
         };
+        if self.holds_back(id, row) {
+            self.postpone(id, request);
+            return Reply::Nothing;
+        }
         let Some(session) = self.sessions.get_mut(&id) else {
             return Reply::Nothing;
         };
@@ -79,17 +88,104 @@ impl Engine {
         let Some(session) = self.sessions.get(&id) else {
             return Ok(());
         };
-        if !session.authenticated && !row.has(Flag::NoAuth) {
+        if row.has(Flag::Protected) {
+            self.config.check_protected(row, &session.address)?;
+        }
+        let open = session.authenticated || self.config.requirepass.is_empty();
+        if !open && !row.has(Flag::NoAuth) {
             return Err(CommandError::NoAuth);
         }
         if session.transaction.is_some() && row.has(Flag::NoMulti) {
             return Err(CommandError::NotAllowedInTransaction);
         }
+        if session.protocol == Protocol::Resp2
+            && !row.has(Flag::Subscriber)
+            && self.pubsub.is_subscriber(id)
+        {
+            return Err(CommandError::NotForSubscribers(row.full_name().into()));
+        }
         Ok(())
     }
 
-    /// Runs a command's handler and what belongs to the command itself; for EXEC's and scripts' commands too.
+    /// Whether `CLIENT PAUSE` holds back this command.
+    fn holds_back(&self, id: SessionId, row: &Row) -> bool {
+        let writes = |row: &Row| row.has(Flag::Write) || row.has(Flag::MayReplicate);
+        match self.pause.mode(self.now) {
+            None => false,
+            Some(PauseMode::All) => true,
+            Some(PauseMode::Write) if row.has(Flag::EndsTransaction) => {
+                let session = self.sessions.get(&id);
+                let transaction = session.and_then(|session| session.transaction.as_ref());
+                transaction.is_some_and(|transaction| {
+                    transaction.queue.iter().any(|queued| writes(queued.row))
+                })
+            }
+            Some(PauseMode::Write) => writes(row),
+        }
+    }
+
+    /// Puts a request back until the pause is over.
+    fn postpone(&mut self, id: SessionId, request: &Request) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.pending.push_front(request.clone());
+            session.postponed = true;
+            self.pause.postponed.insert(id);
+        }
+    }
+
+    /// Runs a command's handler and counts it; for EXEC's and scripts' commands too.
     pub(crate) fn call(
+        &mut self,
+        id: SessionId,
+        row: &'static Row,
+        request: &Request,
+        caller: Caller,
+    ) -> Reply {
+        let reply = self.execute(id, row, request, caller);
+        self.stats.called(row);
+        if let Reply::Error(error) = &reply {
+            self.stats.failed(row, error);
+        }
+        if !self.monitors.is_empty() && !row.has(Flag::SkipMonitor) && !row.has(Flag::Admin) {
+            self.feed_monitors(id, request, caller);
+        }
+        // Time stands still inside of a command, so it took 0 microseconds.
+        if self.config.slowlog_log_slower_than == 0 && !row.has(Flag::SkipSlowlog) {
+            self.log_slow(id, request);
+        }
+        reply
+    }
+
+    fn feed_monitors(&mut self, id: SessionId, request: &Request, caller: Caller) {
+        let Some(session) = self.sessions.get(&id) else {
+            return;
+        };
+        let source = match caller {
+            Caller::Script => "lua",
+            Caller::Client | Caller::Exec => &*session.address,
+        };
+        let now = self.now.micros();
+        let (seconds, micros) = (now.div_euclid(1_000_000), now.rem_euclid(1_000_000));
+        let mut line = format!("{seconds}.{micros:06} [{} {source}]", session.db.0);
+        for word in request.words() {
+            line.push_str(" \"");
+            line.push_str(&quote(word));
+            line.push('"');
+        }
+        for monitor in self.monitors.clone() {
+            self.send(monitor, Reply::Simple(line.clone().into()));
+        }
+    }
+
+    fn log_slow(&mut self, id: SessionId, request: &Request) {
+        let (now, len_max) = (self.now, self.config.slowlog_max_len.max(0) as usize);
+        if let Some(session) = self.sessions.get(&id) {
+            let client = (&*session.address, &session.name);
+            self.slowlog.push(request, client, now, len_max);
+        }
+    }
+
+    fn execute(
         &mut self,
         id: SessionId,
         row: &'static Row,
@@ -114,7 +210,7 @@ impl Engine {
             })
             .into(),
             Handler::Write(handler) => {
-                let (reply, wait) = self.call_write(row, request, handler);
+                let (reply, wait) = self.call_write(row, request, handler, None);
                 match wait {
                     Some(wait) if caller == Caller::Client => {
                         self.block(id, db, row, request, wait, reply)
@@ -144,6 +240,7 @@ impl Engine {
         row: &'static Row,
         request: &Request,
         handler: fn(&mut WriteCall<'_>) -> Result<Reply, CommandError>,
+        woken_by: Option<&[u8]>,
     ) -> (Reply, Option<Wait>) {
         let before = self.fingerprint(row, request);
         let dirty = self.keyspace.stats.dirty;
@@ -155,6 +252,7 @@ impl Engine {
             config: &self.config,
             rng: &mut self.rng,
             now,
+            woken_by,
             wait: None,
         };
         let reply = handler(&mut call).into();
@@ -215,7 +313,7 @@ impl Engine {
             db,
             keys: wait.keys,
             deadline,
-            timeout_reply: reply,
+            timeout_reply: wait.timeout_reply.unwrap_or(reply),
             ticket: self.queues.ticket(),
         };
         self.queues.insert(id, &blocked);
@@ -228,7 +326,7 @@ impl Engine {
     pub(crate) fn time_out(&mut self, id: SessionId) {
         if let Some(blocked) = self.unblock(id) {
             self.send(id, blocked.timeout_reply);
-            self.run_buffered(id);
+            self.resumed.push_back(id);
         }
     }
 
@@ -244,21 +342,22 @@ impl Engine {
     pub(crate) fn after_command(&mut self) {
         self.publish_events();
         while !self.keyspace.touched.is_empty() {
-            let mut freed = Vec::new();
             for (db, key) in std::mem::take(&mut self.keyspace.touched) {
                 for id in self.queues.waiting_for(db, &key) {
-                    self.serve(id, &mut freed);
+                    self.keyspace.select(db);
+                    // Nobody is served from a key that is gone; the others need not be asked one by one.
+                    if !self.keyspace.exists(&key) {
+                        break;
+                    }
+                    self.serve(id, &key);
                 }
             }
             self.publish_events();
-            for id in freed {
-                self.run_buffered(id);
-            }
         }
     }
 
-    /// Runs a waiting client's command again; if it no longer waits, the client is answered and noted in `freed`.
-    fn serve(&mut self, id: SessionId, freed: &mut Vec<SessionId>) {
+    /// Runs a waiting client's command again, since `key` was written; if it no longer waits, the client is answered.
+    fn serve(&mut self, id: SessionId, key: &[u8]) {
         let Some(blocked) = self
             .sessions
             .get_mut(&id)
@@ -272,11 +371,11 @@ impl Engine {
         self.keyspace.set_now(self.now);
         self.keyspace.select(blocked.db);
         self.remove_due_keys_of(blocked.row, &blocked.request);
-        let (reply, wait) = self.call_write(blocked.row, &blocked.request, handler);
+        let (reply, wait) = self.call_write(blocked.row, &blocked.request, handler, Some(key));
         if wait.is_none() {
             self.unblock(id);
             self.send(id, reply);
-            freed.push(id);
+            self.resumed.push_back(id);
         }
     }
 
@@ -311,8 +410,17 @@ fn resolve_from(
     }
 }
 
+/// The row that a request names, whatever its arity.
+fn find(request: &Request) -> Option<&'static Row> {
+    let row = lookup(request.name())?;
+    match request.get(1) {
+        Some(name) if !row.subcommands().is_empty() => row.subcommand(name),
+        _ => Some(row),
+    }
+}
+
 /// Redis prints at most this many bytes of a name and of all arguments together.
-const ECHO_LEN_MAX: usize = 128;
+pub(crate) const ECHO_LEN_MAX: usize = 128;
 
 fn unknown_command(request: &Request) -> CommandError {
     let mut arguments = Vec::new();
@@ -347,7 +455,28 @@ fn unknown_subcommand(row: &Row, name: &[u8]) -> CommandError {
 }
 
 /// An echoed argument is cut, and ends at its first NUL byte, since Redis prints it as a C string.
-fn printable(bytes: &[u8], len_max: usize) -> &[u8] {
+pub(crate) fn printable(bytes: &[u8], len_max: usize) -> &[u8] {
     let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
     &bytes[..end.min(len_max)]
+}
+
+/// An argument as MONITOR prints it: bytes that are not printable ASCII as escapes (sds.c, `sdscatrepr`).
+fn quote(bytes: &[u8]) -> String {
+    let mut quoted = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'\\' | b'"' => {
+                quoted.push('\\');
+                quoted.push(char::from(*byte));
+            }
+            b'\n' => quoted.push_str("\\n"),
+            b'\r' => quoted.push_str("\\r"),
+            b'\t' => quoted.push_str("\\t"),
+            7 => quoted.push_str("\\a"),
+            8 => quoted.push_str("\\b"),
+            b' '..=b'~' => quoted.push(char::from(*byte)),
+            byte => quoted.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    quoted
 }

@@ -9,9 +9,16 @@ use crate::blocking::WaitQueues;
 use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::keyspace::{DbIndex, Keyspace};
-use crate::session::{Session, SessionId, Sink};
+use crate::pause::Pause;
+use crate::pubsub::PubSub;
+use crate::session::{Session, SessionId, Silence, Sink};
+use crate::slowlog::SlowLog;
+use crate::stats::ServerStats;
 use crate::value::Blob;
 use crate::wire::{Limits, Protocol, ProtocolError, Reply, Request, RequestDecoder};
+
+/// The version of redis-server that this one answers as.
+pub(crate) const VERSION: &str = "7.0.15";
 
 /// Due keys that one background slice removes at most; the rest waits for the next slice, so that a million keys that expire
 /// at once delay nobody.
@@ -29,6 +36,17 @@ pub struct Engine {
     pub(crate) rng: fastrand::Rng,
     pub(crate) sessions: HashMap<SessionId, Box<Session>, foldhash::fast::FixedState>,
     pub(crate) queues: WaitQueues,
+    /// Sessions that no longer wait and whose further requests are to be run, once the running client's batch is done.
+    pub(crate) resumed: VecDeque<SessionId>,
+    pub(crate) pubsub: PubSub,
+    pub(crate) monitors: BTreeSet<SessionId>,
+    pub(crate) pause: Pause,
+    pub(crate) stats: ServerStats,
+    pub(crate) slowlog: SlowLog,
+    /// When the data was last saved, in seconds since the epoch (`LASTSAVE`).
+    pub(crate) saved_at: i64,
+    /// `SHUTDOWN` was called.
+    pub(crate) shutdown: bool,
     /// Sessions that have something to send or are to be closed, and of which the driver has not been told.
     pub(crate) ready: BTreeSet<SessionId>,
     pub(crate) now: Timestamp,
@@ -57,12 +75,22 @@ pub struct Transmit {
 impl Engine {
     /// An empty server.
     pub fn new(config: Config, now: Timestamp) -> Engine {
+        let mut keyspace = Keyspace::new(config.databases, config.seed);
+        keyspace.notify = config.notify_keyspace_events;
         Engine {
-            keyspace: Keyspace::new(config.databases, config.seed),
+            keyspace,
             rng: fastrand::Rng::with_seed(config.seed),
             config,
             sessions: HashMap::default(),
             queues: WaitQueues::default(),
+            resumed: VecDeque::new(),
+            pubsub: PubSub::default(),
+            monitors: BTreeSet::new(),
+            pause: Pause::default(),
+            stats: ServerStats::new(),
+            slowlog: SlowLog::default(),
+            saved_at: now.seconds(),
+            shutdown: false,
             ready: BTreeSet::new(),
             now,
             started_at: now,
@@ -82,6 +110,7 @@ impl Engine {
 
     fn open(&mut self, peer: Peer, sink: Sink, now: Timestamp) -> SessionId {
         self.session_count += 1;
+        self.stats.connections_received += 1;
         let id = SessionId(self.session_count);
         let session = Session {
             id,
@@ -93,6 +122,9 @@ impl Engine {
             authenticated: self.config.requirepass.is_empty(),
             transaction: None,
             blocked: None,
+            postponed: false,
+            silence: Silence::None,
+            no_evict: false,
             closing: false,
             held_back: false,
             decoder: RequestDecoder::default(),
@@ -114,13 +146,15 @@ impl Engine {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
+        self.stats.reads += 1;
+        self.stats.input_bytes += bytes.len() as u64;
         session.decoder.feed(bytes);
         let limit = self.config.client_query_buffer_limit.max(0) as usize;
         if session.held_back && session.decoder.pending_len() > limit {
             self.refuse(id, &ProtocolError::QueryBufferLimit);
             return;
         }
-        self.run_buffered(id);
+        self.run_batch(id);
     }
 
     /// Runs one request of a connection that exchanges values; the replies come through [`Engine::poll_reply`].
@@ -130,7 +164,7 @@ impl Engine {
             return;
         };
         session.pending.push_back(request);
-        self.run_buffered(id);
+        self.run_batch(id);
     }
 
     /// Appends what is to be sent to a session to `out`. Call it for each session that [`Engine::poll_ready`] names.
@@ -143,6 +177,8 @@ impl Engine {
         };
         self.ready.remove(&id);
         if let Sink::Wire(bytes) = &mut session.sink {
+            self.stats.writes += 1;
+            self.stats.output_bytes += bytes.len() as u64;
             if out.is_empty() {
                 std::mem::swap(out, bytes);
             } else {
@@ -158,7 +194,7 @@ impl Engine {
     /// Goes on with requests that [`Transmit::more`] spoke of.
     pub fn resume(&mut self, id: SessionId, now: Timestamp) {
         self.now = now;
-        self.run_buffered(id);
+        self.run_batch(id);
     }
 
     /// The next reply (or push) to a session that exchanges values.
@@ -182,7 +218,7 @@ impl Engine {
             .filter(|_| self.config.active_expire);
         // A key is due once its deadline has passed, hence the millisecond more.
         let due = due.map(|deadline| Timestamp::from_millis(deadline.saturating_add(1)));
-        [due, self.queues.next_deadline()]
+        [due, self.queues.next_deadline(), self.pause.end()]
             .into_iter()
             .flatten()
             .min()
@@ -192,6 +228,9 @@ impl Engine {
     pub fn handle_timeout(&mut self, now: Timestamp) {
         self.now = now;
         self.keyspace.set_now(now);
+        if self.pause.end().is_some_and(|end| end <= now) {
+            self.end_pause();
+        }
         while let Some(id) = self.queues.first_due(now) {
             self.time_out(id);
         }
@@ -199,6 +238,7 @@ impl Engine {
             self.keyspace.remove_due(EXPIRE_SLICE);
         }
         self.after_command();
+        self.run_resumed();
     }
 
     /// Forgets a connection: whatever it watched, waited for or had queued is gone.
@@ -207,6 +247,9 @@ impl Engine {
             return;
         };
         self.keyspace.watch.unwatch(id);
+        self.pubsub.forget(id);
+        self.monitors.remove(&id);
+        self.pause.postponed.remove(&id);
         if let Some(blocked) = session.blocked {
             self.queues.remove(&blocked);
             self.keyspace.has_waiters = !self.queues.is_empty();
@@ -237,11 +280,44 @@ impl Engine {
             .is_some_and(|session| session.blocked.is_some())
     }
 
+    /// Closes a connection on another client's order: it takes part in nothing any more.
+    pub(crate) fn hang_up(&mut self, id: SessionId) {
+        self.unblock(id);
+        self.keyspace.watch.unwatch(id);
+        self.pubsub.forget(id);
+        self.monitors.remove(&id);
+        self.pause.postponed.remove(&id);
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.closing = true;
+            session.transaction = None;
+            self.ready.insert(id);
+        }
+    }
+
+    /// Whether a client has asked the server to end (`SHUTDOWN`); what that means is the driver's business.
+    pub fn shutdown_requested(&self) -> bool {
+        self.shutdown
+    }
+
     /// Whether a connection is still known; an unknown one has been closed by the server.
     pub fn is_connected(&self, id: SessionId) -> bool {
         self.sessions
             .get(&id)
             .is_some_and(|session| !session.closing)
+    }
+
+    /// Runs what a session has sent, and then what those have sent that are no longer blocked because of it.
+    fn run_batch(&mut self, id: SessionId) {
+        self.run_buffered(id);
+        self.run_resumed();
+    }
+
+    /// Redis too lets unblocked clients go on only when it is back in its event loop (blocked.c, `processUnblockedClients`). A
+    /// loop, so that a long chain of clients that unblock each other needs no deep stack.
+    fn run_resumed(&mut self) {
+        while let Some(id) = self.resumed.pop_front() {
+            self.run_buffered(id);
+        }
     }
 
     /// Runs the requests that a session has sent and that nothing holds back.
@@ -256,7 +332,7 @@ impl Engine {
             let Some(session) = self.sessions.get_mut(&id) else {
                 return;
             };
-            if session.blocked.is_some() || session.closing {
+            if session.blocked.is_some() || session.postponed || session.closing {
                 break;
             }
             session.held_back = session.output_len() >= OUTPUT_BATCH;
@@ -270,7 +346,7 @@ impl Engine {
             let limits = Limits {
                 bulk_len_max: self.config.proto_max_bulk_len,
                 query_buffer_max: self.config.client_query_buffer_limit.max(0) as usize,
-                authenticated: session.authenticated,
+                authenticated: session.authenticated || self.config.requirepass.is_empty(),
             };
             match decoder.next(&mut request, &limits) {
                 Ok(true) => self.run(id, &request),
@@ -298,6 +374,17 @@ impl Engine {
         if *error != ProtocolError::QueryBufferLimit {
             let text = format!("ERR Protocol error: {error}");
             session.send(Reply::Error(crate::error::CommandError::custom(text)));
+        }
+    }
+
+    /// Ends the pause: whoever was held back goes on, in order of connection.
+    pub(crate) fn end_pause(&mut self) {
+        self.pause.stop();
+        for id in std::mem::take(&mut self.pause.postponed) {
+            if let Some(session) = self.sessions.get_mut(&id) {
+                session.postponed = false;
+                self.resumed.push_back(id);
+            }
         }
     }
 

@@ -36,6 +36,17 @@ pub enum CommandError {
     /// A `COUNT` below 1.
     #[error("ERR count should be greater than 0")]
     CountNotPositive,
+    /// `AUTH password` where no password is configured.
+    #[error(
+        "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"
+    )]
+    AuthWithoutPassword,
+    /// A client name with blanks, line breaks or bytes that are not printable ASCII.
+    #[error("ERR Client names cannot contain spaces, newlines or special characters.")]
+    ClientName,
+    /// A command of a cluster.
+    #[error("ERR This instance has cluster support disabled")]
+    ClusterDisabled,
     /// A text that is not known before run time: a script's own error, or one that names what the client sent.
     #[error("{}", String::from_utf8_lossy(.0))]
     Custom(Blob),
@@ -70,6 +81,11 @@ pub enum CommandError {
     /// `INCRBYFLOAT` and its kin with an infinite result.
     #[error("ERR increment would produce NaN or Infinity")]
     IncrementNotFinite,
+    /// `HELLO` before authentication.
+    #[error(
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
+    )]
+    HelloUnauthenticated,
     /// `INCR` and its kin beyond `i64`.
     #[error("ERR increment or decrement would overflow")]
     IncrementOverflow,
@@ -111,6 +127,9 @@ pub enum CommandError {
         "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
     )]
     NoLfuPolicy,
+    /// A protocol version that `HELLO` does not know.
+    #[error("NOPROTO unsupported protocol version")]
+    NoProto,
     /// A key that must exist does not.
     #[error("ERR no such key")]
     NoSuchKey,
@@ -163,6 +182,11 @@ pub enum CommandError {
     /// A string that would become longer than the protocol can carry.
     #[error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")]
     StringTooLong,
+    /// A command that a RESP2 client that subscribes may not send; its full name.
+    #[error(
+        "ERR Can't execute '{0}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
+    )]
+    NotForSubscribers(Box<str>),
     /// An option or combination that the command does not know.
     #[error("ERR syntax error")]
     Syntax,
@@ -181,6 +205,9 @@ pub enum CommandError {
     /// Too few or too many arguments; the full name in lower case, `config|get` for a subcommand.
     #[error("ERR wrong number of arguments for '{0}' command")]
     WrongArity(Box<str>),
+    /// A user that does not exist or has another password.
+    #[error("WRONGPASS invalid username-password pair or user is disabled.")]
+    WrongPassword,
     /// A key that holds another type.
     #[error("WRONGTYPE Operation against a key holding the wrong kind of value")]
     WrongType,

@@ -27,10 +27,14 @@ mod blocking;
 mod dispatch;
 #[cfg(feature = "net")]
 mod net;
+mod pause;
+mod pubsub;
 #[cfg(feature = "redis")]
 pub mod redis_client;
 mod server;
 mod shared;
+mod slowlog;
+mod stats;
 
 pub use clock::Clock;
 pub use config::Config;

@@ -21,6 +21,20 @@ pub(crate) enum Sink {
     Values(VecDeque<Reply>),
 }
 
+/// What `CLIENT REPLY` asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Silence {
+    /// Replies are sent.
+    #[default]
+    None,
+    /// No replies until further notice.
+    Off,
+    /// The running command asked for silence after the next one.
+    SkipNext,
+    /// The running command is not answered.
+    Skip,
+}
+
 /// A command that waits for EXEC.
 #[derive(Clone, Debug)]
 pub(crate) struct Queued {
@@ -49,6 +63,11 @@ pub(crate) struct Session {
     pub authenticated: bool,
     pub transaction: Option<Transaction>,
     pub blocked: Option<Blocked>,
+    /// Its next request is held back by `CLIENT PAUSE`.
+    pub postponed: bool,
+    pub silence: Silence,
+    /// `CLIENT NO-EVICT`.
+    pub no_evict: bool,
     /// The connection is to be closed once what is in the sink has been sent.
     pub closing: bool,
     /// More requests are there, but the output has to be sent first.
@@ -65,8 +84,12 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Hands a reply to the connection.
+    /// Hands a reply to the connection, unless the client wants none.
     pub(crate) fn send(&mut self, reply: Reply) {
+        if matches!(self.silence, Silence::Off | Silence::Skip) && !matches!(reply, Reply::Push(_))
+        {
+            return;
+        }
         match (&mut self.sink, reply) {
             (_, Reply::Nothing) => {}
             (Sink::Wire(out), reply) => encode(&reply, self.protocol, out),
@@ -81,6 +104,26 @@ impl Session {
             Sink::Wire(out) => out.len(),
             Sink::Values(_) => 0,
         }
+    }
+
+    /// Ends the effect of `CLIENT REPLY SKIP` one command later.
+    pub(crate) fn command_done(&mut self) {
+        self.silence = match self.silence {
+            Silence::SkipNext => Silence::Skip,
+            Silence::Skip => Silence::None,
+            silence => silence,
+        };
+    }
+
+    /// Forgets all that the client has set up (`RESET`).
+    pub(crate) fn reset(&mut self, authenticated: bool) {
+        self.db = DbIndex::default();
+        self.protocol = Protocol::Resp2;
+        self.name = Blob::default();
+        self.transaction = None;
+        self.authenticated = authenticated;
+        self.silence = Silence::None;
+        self.no_evict = false;
     }
 
     /// Whether something waits to be sent, or the connection to be closed.

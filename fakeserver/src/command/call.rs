@@ -6,10 +6,10 @@ use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::error::CommandError;
-use crate::keyspace::Keyspace;
+use crate::keyspace::{Keyspace, Typed};
 use crate::session::SessionId;
 use crate::value::Blob;
-use crate::wire::Request;
+use crate::wire::{Reply, Request};
 
 /// Who runs a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -70,19 +70,46 @@ pub(crate) struct WriteCall<'a> {
     pub config: &'a Config,
     pub rng: &'a mut fastrand::Rng,
     pub now: Timestamp,
+    /// The key that woke the client whose command is run again; nothing at the first try.
+    pub woken_by: Option<&'a [u8]>,
     /// Set by [`WriteCall::wait_for`].
     pub wait: Option<Wait>,
 }
 
 impl WriteCall<'_> {
+    /// Whether a blocking command may be served from `key` now: when it is run again, from none but the key that woke it.
+    pub(crate) fn may_be_served_from(&self, key: &[u8]) -> bool {
+        self.woken_by.is_none_or(|woken_by| woken_by == key)
+    }
+
+    /// The value of a key that a blocking command may be served from. Errors: `WRONGTYPE` at the first try; a client that waits
+    /// goes on waiting if its key comes to hold another type.
+    pub(crate) fn source<T: Typed>(&self, key: &[u8]) -> Result<Option<&T>, CommandError> {
+        if !self.may_be_served_from(key) {
+            return Ok(None);
+        }
+        match self.keyspace.peek::<T>(key) {
+            Err(CommandError::WrongType) if self.woken_by.is_some() => Ok(None),
+            found => found,
+        }
+    }
+
     /// Asks to be run again when one of `keys` was written, within `timeout_ms` (0: for ever). What the handler returns next to
     /// this is the reply at time-out, and the reply at once where nothing may block: in a transaction and in a script.
     pub(crate) fn wait_for(&mut self, keys: impl IntoIterator<Item = Blob>, timeout_ms: i64) {
         self.wait = Some(Wait {
             keys: keys.into_iter().collect(),
             timeout_ms,
+            timeout_reply: None,
             rewritten: None,
         });
+    }
+
+    /// After [`WriteCall::wait_for`]: the reply at time-out is another than that where nothing may block.
+    pub(crate) fn time_out_with(&mut self, reply: Reply) {
+        if let Some(wait) = &mut self.wait {
+            wait.timeout_reply = Some(reply);
+        }
     }
 }
 

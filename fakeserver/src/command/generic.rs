@@ -210,6 +210,7 @@ fn wait(call: &mut ControlCall<'_>) -> CommandResult {
     let wait = Wait {
         keys: Vec::new(),
         timeout_ms,
+        timeout_reply: None,
         rewritten: None,
     };
     let db = call.engine.keyspace.selected();

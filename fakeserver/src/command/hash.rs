@@ -96,7 +96,7 @@ fn hincrby(call: &mut WriteCall<'_>) -> CommandResult {
 fn hincrbyfloat(call: &mut WriteCall<'_>) -> CommandResult {
     let [_, key, field, increment] = call.words()?;
     let increment = LongDouble::parse(increment).ok_or(CommandError::NotAFloat)?;
-    if LongDouble::ZERO.checked_add(increment).is_none() {
+    if !increment.is_finite() {
         return Err(CommandError::NanOrInfinity);
     }
     let hash = call.keyspace.peek::<Hash>(key)?;

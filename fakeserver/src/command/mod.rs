@@ -7,18 +7,31 @@ mod args;
 mod call;
 mod keys;
 mod table;
+mod timeout;
 
 mod bitfield;
 mod bitmap;
+mod client;
+mod client_kill;
+mod cluster;
+mod config_command;
 mod connection;
+mod debug;
 mod expire;
 mod generic;
 mod hash;
+mod hello;
+mod info;
+mod introspect;
+mod latency;
 mod lcs;
 mod list;
 mod list_blocking;
+mod memory;
 mod object;
+mod parameter;
 mod pubsub;
+mod recorded;
 mod sample;
 mod scan;
 mod script;
@@ -35,7 +48,7 @@ pub(crate) use args::Args;
 pub(crate) use call::{Caller, ControlCall, ReadCall, Words, WriteCall};
 pub use keys::{Access, KeySpec};
 pub use table::{Command, Flag, Group, Row, lookup, rows};
-pub(crate) use table::{Family, Handler};
+pub(crate) use table::{Family, Handler, row_count};
 
 use crate::error::CommandError;
 use crate::wire::Reply;
@@ -47,6 +60,7 @@ pub(crate) type CommandResult = Result<Reply, CommandError>;
 const TABLE: &[Family] = &[
     bitfield::FAMILY,
     bitmap::FAMILY,
+    cluster::FAMILY,
     connection::FAMILY,
     expire::FAMILY,
     generic::FAMILY,

@@ -57,6 +57,8 @@ pub enum Flag {
     NoQueue,
     /// An error before its execution discards the transaction (EXEC).
     EndsTransaction,
+    /// Refused unless its `enable-*-command` setting allows it (DEBUG, MODULE LOAD).
+    Protected,
     /// Allowed to a RESP2 client that subscribes.
     Subscriber,
 }
@@ -151,6 +153,12 @@ impl Command {
         }
     }
 
+    /// A command of the engine itself that also has subcommands (COMMAND).
+    pub(crate) const fn with_subcommands(mut self, subcommands: &'static [Command]) -> Command {
+        self.subcommands = subcommands;
+        self
+    }
+
     /// The version of Redis that brought the command.
     pub(crate) const fn since(mut self, version: &'static str) -> Command {
         self.since = version;
@@ -242,7 +250,7 @@ impl Row {
         self.command.since
     }
 
-    /// A number below [`rows`]' length, different for each row.
+    /// A number of the row's own, from 0 on without gaps, subcommands included.
     pub fn index(&self) -> usize {
         self.index
     }
@@ -328,4 +336,9 @@ pub fn lookup(name: &[u8]) -> Option<&'static Row> {
 /// All rows but subcommands, in the order of the table.
 pub fn rows() -> &'static [&'static Row] {
     &INDEX.rows
+}
+
+/// Number of rows, subcommands included; every [`Row::index`] is below it.
+pub(crate) fn row_count() -> usize {
+    rows().iter().map(|row| 1 + row.subcommands().len()).sum()
 }

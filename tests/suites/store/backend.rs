@@ -3,11 +3,13 @@
 use std::{
     collections::BTreeSet,
     env,
-    sync::{Condvar, LazyLock, Mutex, Once, PoisonError, RwLock},
+    sync::{Condvar, LazyLock, Mutex, PoisonError, RwLock, mpsc},
+    thread,
 };
 
 use fakeserver::Server;
 use redis::{Client, Cmd, ConnectionLike, Pipeline, RedisFuture, RedisResult, Value, aio, cmd};
+use tests::server::{Backend as Claim, Kind, real_url};
 
 /// Any blocking connection.
 pub(crate) struct SyncConnection(pub(crate) Box<dyn ConnectionLike + Send>);
@@ -167,24 +169,31 @@ fn hosts() -> Vec<(&'static str, Host)> {
         hosts.push(("fake in memory", Host::Memory(Server::new())));
         hosts.push(("fake over TCP", Host::Tcp(Server::start())));
     }
-    hosts.extend(real_url().map(|url| ("redis-server", Host::Real(url, Lease::take()))));
+    if let Some(address) = &*REAL {
+        hosts.push(("redis-server", Host::Real(address.clone(), Lease::take())));
+    }
     hosts
 }
 
-/// The real server's address without a database; none if there is no real server, which is said once.
-fn real_url() -> Option<String> {
-    static SAID: Once = Once::new();
-    let url = env::var("REDIS_URL").ok().filter(|url| !url.is_empty());
-    if url.is_none() {
-        assert!(env::var_os("CI").is_none(), "CI needs REDIS_URL");
-        SAID.call_once(|| eprintln!("store suite: left out on redis-server, REDIS_URL is not set"));
-    }
-    // What follows the port would be a database, and each test has its own.
-    let url = url?;
+/// The real server's address without a database; none if there is no real server.
+///
+/// The harness gives it to one test at a time; this suite asks for it once and gives each of its tests a database.
+static REAL: LazyLock<Option<String>> = LazyLock::new(|| {
+    let url = real_url()?;
+    let (claimed, wait) = mpsc::channel();
+    thread::spawn(move || {
+        let _claim = Claim::start(Kind::Real);
+        let _ = claimed.send(());
+        // Until the process ends, and its connections with it.
+        loop {
+            thread::park();
+        }
+    });
+    wait.recv().expect("the real server can be claimed");
     let (scheme, rest) = url.split_once("://").expect("REDIS_URL is a URL");
     let address = rest.split('/').next().unwrap_or_default();
     Some(format!("{scheme}://{address}"))
-}
+});
 
 /// A server has 16 databases unless told otherwise; the first one is left to others.
 static FREE: LazyLock<(Mutex<BTreeSet<u32>>, Condvar)> =

@@ -3,20 +3,21 @@
 //! `req_packed_command` and `req_packed_commands` of redis-rs are hidden from its documentation and may change with a major
 //! version; they are implemented in this file only.
 
+mod stream;
+mod value;
+
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
+pub use stream::Stream;
+pub use value::to_value;
+
 use futures_util::FutureExt;
-use redis::{
-    Cmd, ErrorKind, Pipeline, PushKind, RedisError, RedisFuture, RedisResult, Value, VerbatimFormat,
-};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult, Value};
 use tokio::sync::Notify;
 
-use crate::engine::{Peer, Transmit};
+use crate::engine::Peer;
 use crate::server::Server;
 use crate::session::SessionId;
 use crate::shared::Shared;
@@ -43,12 +44,7 @@ impl Server {
     /// A byte stream to the server, for whatever speaks RESP over `AsyncRead + AsyncWrite`, such as redis-rs'
     /// `MultiplexedConnection::new_with_config`.
     pub fn stream(&self) -> Stream {
-        Stream {
-            session: Session::open(self, false),
-            unread: Vec::new(),
-            read: 0,
-            transmit: Transmit::default(),
-        }
+        Stream::open(self)
     }
 }
 
@@ -305,192 +301,133 @@ pub(crate) fn answers(replies: Vec<Value>, offset: usize, count: usize) -> Redis
     Ok(replies.take(count).collect())
 }
 
-/// A reply as redis-rs reads it from a connection of this protocol version.
-pub fn to_value(reply: Reply, protocol: Protocol) -> Value {
-    let resp3 = protocol == Protocol::Resp3;
-    let values = |items: Vec<Reply>| {
-        items
-            .into_iter()
-            .map(|item| to_value(item, protocol))
-            .collect::<Vec<_>>()
-    };
-    let pairs = |pairs: Vec<(Reply, Reply)>| {
-        pairs
-            .into_iter()
-            .map(|(key, value)| (to_value(key, protocol), to_value(value, protocol)))
-            .collect::<Vec<_>>()
-    };
-    match reply {
-        Reply::Simple(text) if text == "OK" => Value::Okay,
-        Reply::Simple(text) => Value::SimpleString(text.into_owned()),
-        Reply::Error(error) => error_value(&error.to_bytes()),
-        Reply::Integer(n) => Value::Int(n),
-        Reply::Bulk(bytes) => Value::BulkString(bytes.into_vec()),
-        Reply::Null | Reply::NullArray | Reply::Nothing => Value::Nil,
-        Reply::Array(items) | Reply::Several(items) => Value::Array(values(items)),
-        Reply::Set(items) if resp3 => Value::Set(values(items)),
-        Reply::Set(items) => Value::Array(values(items)),
-        Reply::Push(items) if resp3 => {
-            let mut data = values(items);
-            let kind = if data.is_empty() {
-                Value::Nil
-            } else {
-                data.remove(0)
-            };
-            Value::Push {
-                kind: push_kind(&kind),
-                data,
-            }
-        }
-        Reply::Push(items) => Value::Array(values(items)),
-        Reply::Map(map) if resp3 => Value::Map(pairs(map)),
-        Reply::Map(map) => Value::Array(
-            pairs(map)
-                .into_iter()
-                .flat_map(|(key, value)| [key, value])
-                .collect(),
-        ),
-        Reply::Double(value) if resp3 => Value::Double(value),
-        Reply::Double(value) => {
-            Value::BulkString(crate::value::number::format_double(value).into_bytes())
-        }
-        Reply::Boolean(value) if resp3 => Value::Boolean(value),
-        Reply::Boolean(value) => Value::Int(i64::from(value)),
-        Reply::BigNumber(digits) if resp3 => Value::BigNumber(String::from(digits).into_bytes()),
-        Reply::BigNumber(digits) => Value::BulkString(String::from(digits).into_bytes()),
-        Reply::Verbatim(format, text) if resp3 => Value::VerbatimString {
-            format: match &format {
-                b"txt" => VerbatimFormat::Text,
-                b"mkd" => VerbatimFormat::Markdown,
-                other => VerbatimFormat::Unknown(String::from_utf8_lossy(other).into_owned()),
-            },
-            text: String::from_utf8_lossy(&text).into_owned(),
-        },
-        Reply::Verbatim(_, text) => Value::BulkString(text.into_vec()),
-        Reply::Attribute(attributes, data) if resp3 => Value::Attribute {
-            data: Box::new(to_value(*data, protocol)),
-            attributes: pairs(attributes),
-        },
-        Reply::Attribute(_, data) => to_value(*data, protocol),
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use redis::aio::MultiplexedConnection;
+    use redis::{AsyncConnectionConfig, RedisConnectionInfo};
+
+    use super::*;
+    use crate::clock::Clock;
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap()
     }
-}
 
-/// redis-rs does not let others make its server errors, but it parses them.
-fn error_value(text: &[u8]) -> Value {
-    let line = [b"-".as_slice(), text, b"\r\n"].concat();
-    redis::parse_redis_value(&line).unwrap_or(Value::Nil)
-}
-
-fn push_kind(kind: &Value) -> PushKind {
-    let name = match kind {
-        Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Value::SimpleString(text) => text.clone(),
-        _ => String::new(),
-    };
-    match name.as_str() {
-        "disconnection" => PushKind::Disconnection,
-        "invalidate" => PushKind::Invalidate,
-        "message" => PushKind::Message,
-        "pmessage" => PushKind::PMessage,
-        "smessage" => PushKind::SMessage,
-        "unsubscribe" => PushKind::Unsubscribe,
-        "punsubscribe" => PushKind::PUnsubscribe,
-        "sunsubscribe" => PushKind::SUnsubscribe,
-        "subscribe" => PushKind::Subscribe,
-        "psubscribe" => PushKind::PSubscribe,
-        "ssubscribe" => PushKind::SSubscribe,
-        _ => PushKind::Other(name),
+    async fn multiplexed(server: &Server) -> MultiplexedConnection {
+        let (info, config) = (RedisConnectionInfo::default(), AsyncConnectionConfig::new());
+        let (connection, driver) =
+            MultiplexedConnection::new_with_config(&info, server.stream(), config)
+                .await
+                .unwrap();
+        tokio::spawn(driver);
+        connection
     }
-}
 
-/// A byte stream to a server without a socket.
-///
-/// Made by [`Server::stream`]. What is written is run at once; what is read are the replies. A time-out of a blocked command
-/// is seen when the clock is moved with [`Server::advance`], or when anything is read or written.
-#[derive(Debug)]
-pub struct Stream {
-    session: Session,
-    unread: Vec<u8>,
-    read: usize,
-    transmit: Transmit,
-}
-
-impl Stream {
-    fn fetch(&mut self) {
-        let Stream {
-            session,
-            unread,
-            read,
-            transmit,
-        } = self;
-        if *read == unread.len() {
-            unread.clear();
-            *read = 0;
-        }
-        session.shared.enter(|engine, now| {
-            if transmit.more {
-                engine.resume(session.id, now);
-            }
-            *transmit = engine.poll_transmit(session.id, unread);
+    #[test]
+    fn all_three_connections_reach_the_same_server() {
+        let server = Server::new();
+        let mut sync = server.connection();
+        redis::cmd("SET").arg("k").arg("v").exec(&mut sync).unwrap();
+        runtime().block_on(async {
+            let mut direct = server.async_connection();
+            let mut stream = multiplexed(&server).await;
+            let got: String = redis::cmd("GET")
+                .arg("k")
+                .query_async(&mut direct)
+                .await
+                .unwrap();
+            assert_eq!(got, "v");
+            let got: (String, Option<String>) = redis::pipe()
+                .cmd("GET")
+                .arg("k")
+                .cmd("GET")
+                .arg("none")
+                .query_async(&mut stream)
+                .await
+                .unwrap();
+            assert_eq!(got, ("v".to_owned(), None));
         });
+        assert_eq!(server.command(["GET", "k"]), Reply::bulk("v"));
     }
-}
 
-impl AsyncRead for Stream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if let Ok(mut task) = self.session.woken.stream.lock() {
-            *task = Some(cx.waker().clone());
-        }
-        if self.read == self.unread.len() {
-            self.session.shared.catch_up();
-            self.fetch();
-        }
-        let len = buf.remaining().min(self.unread.len() - self.read);
-        if len == 0 {
-            return if self.transmit.close {
-                Poll::Ready(Ok(()))
-            } else {
-                Poll::Pending
-            };
-        }
-        let start = self.read;
-        buf.put_slice(&self.unread[start..start + len]);
-        self.read += len;
-        Poll::Ready(Ok(()))
+    #[test]
+    fn a_transaction_that_cannot_be_queued_is_an_error_and_an_aborted_one_is_nil() {
+        let server = Server::new();
+        let mut con = server.connection();
+        let refused = redis::pipe()
+            .atomic()
+            .cmd("SET")
+            .arg("k")
+            .query::<()>(&mut con)
+            .unwrap_err();
+        assert!(
+            refused.to_string().contains("wrong number of arguments"),
+            "{refused}"
+        );
+        redis::cmd("WATCH").arg("k").exec(&mut con).unwrap();
+        server.command(["SET", "k", "other"]);
+        let aborted: Option<(String,)> = redis::pipe()
+            .atomic()
+            .cmd("SET")
+            .arg("k")
+            .arg("mine")
+            .query(&mut con)
+            .unwrap();
+        assert_eq!(aborted, None);
+        assert_eq!(server.command(["GET", "k"]), Reply::bulk("other"));
     }
-}
 
-impl AsyncWrite for Stream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let id = self.session.id;
-        let sent = self.session.shared.enter(|engine, now| {
-            let open = engine.is_connected(id);
-            if open {
-                engine.receive(id, bytes, now);
-            }
-            open
+    #[test]
+    fn a_dropped_connection_leaves_nothing_behind() {
+        let server = Server::new();
+        let mut con = server.connection();
+        redis::cmd("MULTI").exec(&mut con).unwrap();
+        let id = con.session.id;
+        drop(con);
+        assert!(!server.shared().enter(|engine, _| engine.is_connected(id)));
+    }
+
+    #[test]
+    fn blocked_calls_end_by_the_servers_clock_and_by_another_clients_push() {
+        let server = Server::builder().clock(Clock::frozen_at(0)).build();
+        let mut waiting = server.connection();
+        let started = Instant::now();
+        let other = server.clone();
+        let waiter = std::thread::spawn(move || {
+            redis::cmd("BLPOP")
+                .arg("queue")
+                .arg(3600)
+                .query::<Value>(&mut waiting)
         });
-        Poll::Ready(if sent {
-            Ok(bytes.len())
-        } else {
-            Err(io::ErrorKind::BrokenPipe.into())
-        })
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.session.shared.disconnect(self.session.id);
-        Poll::Ready(Ok(()))
+        while !waiter.is_finished() {
+            other.advance(Duration::from_secs(3600));
+            std::thread::yield_now();
+        }
+        assert_eq!(waiter.join().unwrap().unwrap(), Value::Nil);
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "an hour must not pass"
+        );
+        runtime().block_on(async {
+            let mut stream = multiplexed(&server).await;
+            let pop = tokio::spawn(async move {
+                redis::cmd("BLPOP")
+                    .arg("queue")
+                    .arg(0)
+                    .query_async::<(String, String)>(&mut stream)
+                    .await
+            });
+            tokio::task::yield_now().await;
+            server.command(["RPUSH", "queue", "job"]);
+            assert_eq!(
+                pop.await.unwrap().unwrap(),
+                ("queue".to_owned(), "job".to_owned())
+            );
+        });
     }
 }

@@ -1,0 +1,167 @@
+//! DEBUG: what tests of the server itself use. Refused unless `enable-debug-command` allows it.
+
+use super::introspect::{help_of, subcommand_syntax};
+use super::memory::value_size;
+use super::{Args, CommandResult, ControlCall, Words};
+use crate::error::CommandError;
+use crate::keyspace::{Event, Typed};
+use crate::session::Session;
+use crate::value::{Blob, StringValue, glob, number};
+use crate::wire::{Protocol, Reply};
+
+/// Keys that one DEBUG POPULATE makes at most: Redis has no bound, memory has.
+const POPULATE_MAX: i64 = 10_000_000;
+/// Bytes of a value that DEBUG POPULATE makes at most, as for any string.
+const POPULATE_SIZE_MAX: i64 = 512 * 1024 * 1024;
+
+/// `DEBUG subcommand [...]`; the subcommands that are served are those below, all others get the error of an unknown one.
+pub(super) fn debug(call: &mut ControlCall<'_>) -> CommandResult {
+    let mut args = call.args();
+    let name = args.next()?.to_ascii_uppercase();
+    match (name.as_slice(), args.len()) {
+        (b"HELP", 0) => Ok(help_of("debug")),
+        (b"CHANGE-REPL-ID", 0) => Ok(Reply::OK),
+        (b"ERROR", 1) => Err(CommandError::custom(args.next()?)),
+        (b"LOADAOF", 0) => Ok(Reply::OK),
+        (b"LOG", 1) => Ok(Reply::OK),
+        (b"OBJECT", 1..) => object(call, args.next()?),
+        (b"PAUSE-CRON", 1) => Ok(Reply::OK),
+        (b"POPULATE", 1..=3) => populate(call, args),
+        (b"PROTOCOL", 1) => protocol(call, args.next()?),
+        (b"QUICKLIST-PACKED-THRESHOLD", 1) => Ok(Reply::OK),
+        (b"RELOAD", _) => reload(args),
+        (b"SET-ACTIVE-EXPIRE", 1) => {
+            let on = number::parse_integer(args.next()?).is_some_and(|on| on != 0);
+            call.engine.config.active_expire = on;
+            Ok(Reply::OK)
+        }
+        (b"STRINGMATCH-LEN", 2) => stringmatch(args),
+        _ => Err(subcommand_syntax(call)),
+    }
+}
+
+/// `DEBUG OBJECT key`: replies with a line about the value. Errors: no such key.
+fn object(call: &mut ControlCall<'_>, key: &[u8]) -> CommandResult {
+    let entry = call
+        .engine
+        .keyspace
+        .entry(key)
+        .ok_or(CommandError::NoSuchKey)?;
+    let idle = entry.idle_seconds(call.now);
+    let lru = (call.now.seconds() - i64::from(idle)) & 0xff_ffff;
+    let (encoding, size) = (
+        entry.value().encoding(),
+        value_size(entry.value(), usize::MAX),
+    );
+    let line = format!(
+        "Value at:0x0 refcount:1 encoding:{encoding} serializedlength:{size} lru:{lru} lru_seconds_idle:{idle}"
+    );
+    Ok(Reply::Simple(line.into()))
+}
+
+/// `DEBUG POPULATE count [prefix] [size]`: makes string keys `prefix:0` and so on that do not exist yet; replies with `OK`.
+fn populate(call: &mut ControlCall<'_>, mut args: Args<'_>) -> CommandResult {
+    let positive = |word: &[u8], max: i64| {
+        number::parse_integer(word)
+            .filter(|number| (0..=max).contains(number))
+            .ok_or(CommandError::OutOfRangePositive)
+    };
+    let count = positive(args.next()?, POPULATE_MAX)?;
+    let prefix = args.next_if_any().unwrap_or(b"key");
+    let size = args
+        .next_if_any()
+        .map(|size| positive(size, POPULATE_SIZE_MAX))
+        .transpose()?;
+    let db = session(call).map(|session| session.db).unwrap_or_default();
+    let keyspace = &mut call.engine.keyspace;
+    keyspace.select(db);
+    for n in 0..count {
+        let key = [prefix, b":", n.to_string().as_bytes()].concat();
+        if keyspace.exists(&key) {
+            continue;
+        }
+        let mut value = format!("value:{n}").into_bytes();
+        if let Some(size) = size {
+            value.resize(size as usize, 0);
+        }
+        keyspace.set(&key, StringValue::Text(Blob::from(value)).into_value());
+        keyspace.changed(&key, Event::string("set"));
+    }
+    Ok(Reply::OK)
+}
+
+fn session<'a>(call: &'a ControlCall<'_>) -> Option<&'a Session> {
+    call.engine
+        .sessions
+        .get(&call.session)
+        .map(|session| &**session)
+}
+
+/// `DEBUG PROTOCOL kind`: replies with an example of a kind of reply. Errors: unknown kind; a push in RESP2.
+fn protocol(call: &mut ControlCall<'_>, kind: &[u8]) -> CommandResult {
+    let numbers = || (0..3).map(Reply::Integer).collect();
+    let reply = match kind.to_ascii_lowercase().as_slice() {
+        b"string" => Reply::bulk("Hello World"),
+        b"integer" => Reply::Integer(12345),
+        b"double" => Reply::Double(3.141),
+        b"null" => Reply::Null,
+        b"array" => Reply::Array(numbers()),
+        b"set" => Reply::Set(numbers()),
+        b"map" => Reply::Map(
+            (0..3)
+                .map(|n| (Reply::Integer(n), Reply::Boolean(n == 1)))
+                .collect(),
+        ),
+        b"attrib" => {
+            let popularity = vec![Reply::bulk("key:123"), Reply::Integer(90)];
+            Reply::Attribute(
+                vec![(Reply::bulk("key-popularity"), Reply::Array(popularity))],
+                Box::new(Reply::bulk("Some real reply following the attribute")),
+            )
+        }
+        b"push" => {
+            if session(call).is_some_and(|session| session.protocol == Protocol::Resp2) {
+                return Err(CommandError::custom(
+                    "ERR RESP2 is not supported by this command",
+                ));
+            }
+            Reply::Several(vec![
+                Reply::Push(vec![Reply::bulk("server-cpu-usage"), Reply::Integer(42)]),
+                Reply::bulk("Some real reply following the push reply"),
+            ])
+        }
+        b"verbatim" => Reply::Verbatim(*b"txt", Blob::from("This is a verbatim\nstring")),
+        b"true" => Reply::Boolean(true),
+        b"false" => Reply::Boolean(false),
+        b"bignum" => Reply::BigNumber("1234567999999999999999999999999999999".into()),
+        _ => {
+            return Err(CommandError::custom(
+                "ERR Wrong protocol type name. Please use one of the following: \
+                 string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false",
+            ));
+        }
+    };
+    Ok(reply)
+}
+
+/// `DEBUG RELOAD [MERGE] [NOFLUSH] [NOSAVE]`: replies with `OK`; the data is kept as it is.
+fn reload(args: Args<'_>) -> CommandResult {
+    let known = |word: &[u8]| {
+        ["MERGE", "NOFLUSH", "NOSAVE"]
+            .iter()
+            .any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
+    };
+    if args.rest().all(known) {
+        return Ok(Reply::OK);
+    }
+    Err(CommandError::custom(
+        "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.",
+    ))
+}
+
+/// `DEBUG STRINGMATCH-LEN length pattern`: matches the pattern against so many `a`; replies with 1 or 0.
+fn stringmatch(mut args: Args<'_>) -> CommandResult {
+    let len = args.integer()?;
+    let text = vec![b'a'; len.clamp(0, POPULATE_SIZE_MAX) as usize];
+    Ok(Reply::flag(glob::matches(args.next()?, &text, false)))
+}

@@ -1,0 +1,123 @@
+//! HELLO and AUTH: protocol, identity and password of a connection.
+
+use super::{Args, CommandResult, ControlCall, Words};
+use crate::engine::{Engine, VERSION};
+use crate::error::CommandError;
+use crate::session::SessionId;
+use crate::value::number;
+use crate::wire::{Protocol, Reply};
+
+/// The only user there is.
+const DEFAULT_USER: &[u8] = b"default";
+
+/// `AUTH [username] password`: replies with `OK`. Errors: no password configured; wrong password; more words.
+pub(super) fn auth(call: &mut ControlCall<'_>) -> CommandResult {
+    let mut args = call.args();
+    let first = args.next()?;
+    let second = args.next_if_any();
+    args.finish()?;
+    let (user, password) = match second {
+        Some(password) => (first, password),
+        None if call.engine.config.requirepass.is_empty() => {
+            return Err(CommandError::AuthWithoutPassword);
+        }
+        None => (DEFAULT_USER, first),
+    };
+    authenticate(call.engine, call.session, user, password)?;
+    Ok(Reply::OK)
+}
+
+/// `HELLO [protover [AUTH username password] [SETNAME clientname]]`: replies with a map that describes the server.
+///
+/// Errors: `NOPROTO`; `WRONGPASS`; `NOAUTH`; a bad client name; an option that HELLO does not know.
+pub(super) fn hello(call: &mut ControlCall<'_>) -> CommandResult {
+    let (id, mut args) = (call.session, call.args());
+    let protocol = match args.next_if_any() {
+        Some(version) => Some(protocol(version)?),
+        None => None,
+    };
+    let mut name = None;
+    while let Some(option) = args.next_if_any() {
+        match (option.to_ascii_uppercase().as_slice(), args.len()) {
+            (b"AUTH", 2..) => sign_in(call.engine, id, &mut args)?,
+            (b"SETNAME", 1..) => name = Some(check_name(args.next()?)?),
+            _ => return Err(unknown_option(option)),
+        }
+    }
+    let Some(session) = call.engine.sessions.get_mut(&id) else {
+        return Ok(Reply::Nothing);
+    };
+    if !session.authenticated && !call.engine.config.requirepass.is_empty() {
+        return Err(CommandError::HelloUnauthenticated);
+    }
+    if let Some(name) = name {
+        session.name = name.into();
+    }
+    session.protocol = protocol.unwrap_or(session.protocol);
+    let version = match session.protocol {
+        Protocol::Resp2 => 2,
+        Protocol::Resp3 => 3,
+    };
+    let fields = [
+        ("server", Reply::bulk("redis")),
+        ("version", Reply::bulk(VERSION)),
+        ("proto", Reply::Integer(version)),
+        ("id", Reply::Integer(id.0 as i64)),
+        ("mode", Reply::bulk("standalone")),
+        ("role", Reply::bulk("master")),
+        ("modules", Reply::Array(Vec::new())),
+    ];
+    Ok(Reply::Map(
+        fields
+            .map(|(name, value)| (Reply::bulk(name), value))
+            .into(),
+    ))
+}
+
+fn protocol(version: &[u8]) -> Result<Protocol, CommandError> {
+    match number::parse_integer(version) {
+        Some(2) => Ok(Protocol::Resp2),
+        Some(3) => Ok(Protocol::Resp3),
+        Some(_) => Err(CommandError::NoProto),
+        None => Err(CommandError::custom(
+            "ERR Protocol version is not an integer or out of range",
+        )),
+    }
+}
+
+fn sign_in(engine: &mut Engine, id: SessionId, args: &mut Args<'_>) -> Result<(), CommandError> {
+    let (user, password) = (args.next()?, args.next()?);
+    authenticate(engine, id, user, password)
+}
+
+fn authenticate(
+    engine: &mut Engine,
+    id: SessionId,
+    user: &[u8],
+    password: &[u8],
+) -> Result<(), CommandError> {
+    let expected = &engine.config.requirepass;
+    // A user without a password accepts any.
+    let right = expected.is_empty() || expected.as_bytes() == password;
+    if user != DEFAULT_USER || !right {
+        return Err(CommandError::WrongPassword);
+    }
+    if let Some(session) = engine.sessions.get_mut(&id) {
+        session.authenticated = true;
+    }
+    Ok(())
+}
+
+/// A client's name as it may be: printable ASCII without blanks. Errors: anything else.
+pub(super) fn check_name(name: &[u8]) -> Result<&[u8], CommandError> {
+    if name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+        Ok(name)
+    } else {
+        Err(CommandError::ClientName)
+    }
+}
+
+fn unknown_option(option: &[u8]) -> CommandError {
+    let parts: [&[u8]; 3] = [b"ERR Syntax error in HELLO option '", option, b"'"];
+    CommandError::custom(parts.concat())
+}

@@ -1,0 +1,501 @@
+//! The parameters of CONFIG: names, kinds and defaults as redis-server 7.0.15 has them (recorded in `data/config.json`), and how
+//! a text becomes a value.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use super::recorded;
+use crate::config::{Config, Permission};
+use crate::keyspace::Classes;
+use crate::value::{Blob, number};
+use crate::wire::request::split_words;
+
+/// One name that CONFIG GET and CONFIG SET know.
+#[derive(Debug)]
+pub(super) struct Parameter {
+    /// The name as it is asked for, in lower case.
+    pub name: &'static str,
+    /// The name of the value behind it: `slave-priority` is another name of `replica-priority`.
+    target: &'static str,
+    kind: Kind,
+    default: &'static str,
+}
+
+/// What a parameter's text may be.
+#[derive(Debug)]
+enum Kind {
+    Immutable,
+    Protected,
+    YesNo,
+    Integer {
+        min: i64,
+        max: i64,
+        clamp: (i64, i64),
+    },
+    Memory {
+        min: u64,
+        max: u64,
+        percent: bool,
+    },
+    Choice(Vec<&'static str>),
+    Choices(Vec<&'static str>),
+    Text,
+    EventClasses,
+    SavePoints,
+    OutputLimits,
+    Percentiles,
+    ThreeScores,
+    TitleTemplate,
+    Hostname,
+    /// The socket is the driver's, who has bound it for good.
+    Addresses,
+}
+
+/// All names, in order.
+static PARAMETERS: LazyLock<BTreeMap<&'static str, Parameter>> = LazyLock::new(|| {
+    let table: &'static _ = Box::leak(Box::new(recorded::parse(include_str!("data/config.json"))));
+    let entry = |name: &'static String| {
+        let own = table.get(name)?;
+        let target = own.get("alias").and_then(Value::as_str).unwrap_or(name);
+        let fields = table.get(target)?;
+        let parameter = Parameter {
+            name,
+            target,
+            kind: Kind::of(fields),
+            default: fields
+                .get("default")
+                .and_then(Value::as_str)
+                .unwrap_or_default(),
+        };
+        Some((name.as_str(), parameter))
+    };
+    table.keys().filter_map(entry).collect()
+});
+
+/// The parameter of a name, in any case.
+pub(super) fn parameter(name: &[u8]) -> Option<&'static Parameter> {
+    PARAMETERS.get(
+        std::str::from_utf8(name)
+            .ok()?
+            .to_ascii_lowercase()
+            .as_str(),
+    )
+}
+
+/// All parameters by name.
+pub(super) fn parameters() -> impl Iterator<Item = &'static Parameter> {
+    PARAMETERS.values()
+}
+
+/// The value of a recorded or typed setting, for INFO.
+pub(super) fn setting(config: &Config, name: &str) -> Blob {
+    match PARAMETERS.get(name) {
+        Some(parameter) => parameter.get(config),
+        None => Blob::default(),
+    }
+}
+
+impl Kind {
+    fn of(fields: &'static Value) -> Kind {
+        let signed = |name| fields.get(name).and_then(Value::as_i64);
+        let unsigned = |name| fields.get(name).and_then(Value::as_u64);
+        let choices = || {
+            let choices = fields.get("choices").and_then(Value::as_array);
+            choices
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect()
+        };
+        let (min, max) = (
+            signed("min").unwrap_or(i64::MIN),
+            signed("max").unwrap_or(i64::MAX),
+        );
+        let clamp = |at: usize| {
+            fields
+                .get("clamp")
+                .and_then(|clamp| clamp.get(at)?.as_i64())
+        };
+        match fields
+            .get("kind")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+        {
+            "protected" => Kind::Protected,
+            "yes-no" => Kind::YesNo,
+            "integer" => Kind::Integer {
+                min,
+                max,
+                clamp: (clamp(0).unwrap_or(min), clamp(1).unwrap_or(max)),
+            },
+            kind @ ("memory" | "memory-or-percent") => Kind::Memory {
+                min: unsigned("min").unwrap_or(0),
+                max: unsigned("max").unwrap_or(u64::MAX),
+                percent: kind != "memory",
+            },
+            "choice" => Kind::Choice(choices()),
+            "choices" => Kind::Choices(choices()),
+            "text" => Kind::Text,
+            "event-classes" => Kind::EventClasses,
+            "save-points" => Kind::SavePoints,
+            "output-limits" => Kind::OutputLimits,
+            "percentiles" => Kind::Percentiles,
+            "three-scores" => Kind::ThreeScores,
+            "title-template" => Kind::TitleTemplate,
+            "hostname" => Kind::Hostname,
+            "addresses" => Kind::Addresses,
+            _ => Kind::Immutable,
+        }
+    }
+}
+
+impl Parameter {
+    /// Why CONFIG SET may not touch the parameter at all.
+    pub(super) fn refusal(&self) -> Option<&'static str> {
+        match self.kind {
+            Kind::Immutable => Some("can't set immutable config"),
+            Kind::Protected => Some("can't set protected config"),
+            _ => None,
+        }
+    }
+
+    /// The value as CONFIG GET prints it.
+    pub(super) fn get(&self, config: &Config) -> Blob {
+        if let Some(text) = typed_text(config, self.target) {
+            return text;
+        }
+        let other = config.others.get(self.target).cloned();
+        other.unwrap_or_else(|| Blob::from(self.default))
+    }
+
+    /// Whether another name stands for the same value.
+    pub(super) fn is_same(&self, other: &Parameter) -> bool {
+        self.name == other.name
+    }
+
+    /// Sets the value from a text. Errors: the text behind `CONFIG SET failed (...) - `.
+    pub(super) fn set(&self, config: &mut Config, text: &[u8]) -> Result<(), String> {
+        let value = self.parse(config, text)?;
+        let number = number::parse_integer(&value);
+        if let (Some(field), Some(number)) = (integer_field(config, self.target), number) {
+            *field = number;
+            return Ok(());
+        }
+        match self.target {
+            "requirepass" => config.requirepass = value,
+            "notify-keyspace-events" => {
+                config.notify_keyspace_events = Classes::parse(&value).unwrap_or_default();
+            }
+            target => {
+                config.others.insert(target, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// The text in the form in which it is kept.
+    fn parse(&self, config: &Config, text: &[u8]) -> Result<Blob, String> {
+        let words = || split_words(text).unwrap_or_default();
+        match &self.kind {
+            Kind::Immutable | Kind::Protected => Err(self.refusal().unwrap_or_default().to_owned()),
+            Kind::YesNo if text.eq_ignore_ascii_case(b"yes") => Ok(Blob::from("yes")),
+            Kind::YesNo if text.eq_ignore_ascii_case(b"no") => Ok(Blob::from("no")),
+            Kind::YesNo => Err("argument must be 'yes' or 'no'".to_owned()),
+            Kind::Integer { min, max, clamp } => {
+                let value = number::parse_integer(text)
+                    .ok_or("argument couldn't be parsed into an integer")?;
+                if !(*min..=*max).contains(&value) {
+                    return Err(out_of_range(min, max));
+                }
+                self.bound_socket(config, value)?;
+                Ok(Blob::from(value.clamp(clamp.0, clamp.1).to_string()))
+            }
+            Kind::Memory { min, max, percent } => memory_setting(text, (*min, *max), *percent),
+            Kind::Choice(choices) => choice(choices, text).map(Blob::from),
+            Kind::Choices(choices) => several_choices(choices, &words()),
+            Kind::Text => Ok(Blob::from(text)),
+            Kind::EventClasses => match Classes::parse(text) {
+                Some(_) => Ok(Blob::from(text)),
+                None => Err("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned()),
+            },
+            Kind::SavePoints => save_points(&words()),
+            Kind::OutputLimits => output_limits(&self.get(config), &words()),
+            Kind::Percentiles => percentiles(&words()),
+            Kind::ThreeScores => three_scores(&words()),
+            Kind::TitleTemplate => title_template(text),
+            Kind::Hostname => hostname(text),
+            Kind::Addresses if *text == *self.get(config) => Ok(Blob::from(text)),
+            Kind::Addresses => Err("Failed to bind to specified addresses.".to_owned()),
+        }
+    }
+
+    /// Ports are the driver's: another one cannot be listened on.
+    fn bound_socket(&self, config: &Config, port: i64) -> Result<(), String> {
+        let is_port = matches!(self.target, "port" | "tls-port");
+        if is_port && self.get(config).as_bytes() != port.to_string().as_bytes() {
+            return Err("Unable to listen on this port. Check server logs.".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Settings that the engine reads as numbers.
+fn integer_field<'a>(config: &'a mut Config, name: &str) -> Option<&'a mut i64> {
+    Some(match name {
+        "busy-reply-threshold" => &mut config.busy_reply_threshold,
+        "client-query-buffer-limit" => &mut config.client_query_buffer_limit,
+        "hash-max-listpack-entries" => &mut config.hash_max_listpack_entries,
+        "hash-max-listpack-value" => &mut config.hash_max_listpack_value,
+        "hll-sparse-max-bytes" => &mut config.hll_sparse_max_bytes,
+        "list-compress-depth" => &mut config.list_compress_depth,
+        "list-max-listpack-size" => &mut config.list_max_listpack_size,
+        "maxclients" => &mut config.maxclients,
+        "proto-max-bulk-len" => &mut config.proto_max_bulk_len,
+        "set-max-intset-entries" => &mut config.set_max_intset_entries,
+        "slowlog-log-slower-than" => &mut config.slowlog_log_slower_than,
+        "slowlog-max-len" => &mut config.slowlog_max_len,
+        "stream-node-max-bytes" => &mut config.stream_node_max_bytes,
+        "stream-node-max-entries" => &mut config.stream_node_max_entries,
+        "zset-max-listpack-entries" => &mut config.zset_max_listpack_entries,
+        "zset-max-listpack-value" => &mut config.zset_max_listpack_value,
+        _ => return None,
+    })
+}
+
+/// Settings that the engine honours, as text.
+fn typed_text(config: &Config, name: &str) -> Option<Blob> {
+    // The fields are found by a function that also writes them; a copy of the settings is cheap where CONFIG is concerned.
+    if let Some(field) = integer_field(&mut config.clone(), name) {
+        return Some(Blob::from(field.to_string()));
+    }
+    Some(match name {
+        "databases" => Blob::from(config.databases.to_string()),
+        "enable-debug-command" => Blob::from(match config.enable_debug_command {
+            Permission::No => "no",
+            Permission::Local => "local",
+            Permission::Yes => "yes",
+        }),
+        "notify-keyspace-events" => Blob::from(config.notify_keyspace_events.to_string()),
+        "port" => Blob::from(config.port.to_string()),
+        "requirepass" => config.requirepass.clone(),
+        _ => return None,
+    })
+}
+
+fn out_of_range(min: impl std::fmt::Display, max: impl std::fmt::Display) -> String {
+    format!("argument must be between {min} and {max} inclusive")
+}
+
+/// Reads a size with an optional unit (util.c, `memtoull`): `k` is 1000, `kb` is 1024.
+fn memory(text: &[u8]) -> Option<u64> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (number, unit) = text.split_at_checked(digits)?;
+    let unit: u64 = match unit.to_ascii_lowercase().as_slice() {
+        b"" | b"b" => 1,
+        b"k" => 1000,
+        b"kb" => 1024,
+        b"m" => 1_000_000,
+        b"mb" => 1024 * 1024,
+        b"g" => 1_000_000_000,
+        b"gb" => 1024 * 1024 * 1024,
+        _ => return None,
+    };
+    let number: u64 = std::str::from_utf8(number).ok()?.parse().ok()?;
+    number.checked_mul(unit)
+}
+
+fn memory_setting(text: &[u8], (min, max): (u64, u64), percent: bool) -> Result<Blob, String> {
+    if percent && let Some(number) = text.strip_suffix(b"%") {
+        let number = number::parse_integer(number).filter(|number| *number >= 0);
+        let number = number.ok_or("argument must be a memory or percent value")?;
+        if number > 100 {
+            return Err("percentage argument must be less or equal to 100".to_owned());
+        }
+        return Ok(Blob::from(text));
+    }
+    let kinds = if percent {
+        "memory or percent"
+    } else {
+        "memory"
+    };
+    let value = memory(text).ok_or_else(|| format!("argument must be a {kinds} value"))?;
+    if (min..=max).contains(&value) {
+        Ok(Blob::from(value.to_string()))
+    } else {
+        Err(out_of_range(min, max))
+    }
+}
+
+fn choice(choices: &[&'static str], text: &[u8]) -> Result<&'static str, String> {
+    let found = choices
+        .iter()
+        .find(|choice| choice.as_bytes().eq_ignore_ascii_case(text));
+    found.copied().ok_or_else(|| {
+        format!(
+            "argument(s) must be one of the following: {}",
+            choices.join(", ")
+        )
+    })
+}
+
+/// Several words of a list, printed in the list's order; the first of the list stands for none.
+fn several_choices(choices: &[&'static str], words: &[Vec<u8>]) -> Result<Blob, String> {
+    let mut chosen = Vec::new();
+    for word in words {
+        chosen.push(choice(choices, word)?);
+    }
+    let default = choices.first().copied().unwrap_or_default();
+    let set = choices
+        .iter()
+        .filter(|choice| **choice != default && chosen.contains(choice));
+    let set: Vec<_> = set.copied().collect();
+    Ok(Blob::from(if set.is_empty() {
+        default.to_owned()
+    } else {
+        set.join(" ")
+    }))
+}
+
+fn save_points(words: &[Vec<u8>]) -> Result<Blob, String> {
+    let invalid = || "Invalid save parameters".to_owned();
+    if matches!(words, [only] if only.is_empty()) {
+        return Ok(Blob::default());
+    }
+    let mut kept = Vec::new();
+    for pair in words.chunks(2) {
+        let [seconds, changes] = pair else {
+            return Err(invalid());
+        };
+        let seconds = number::parse_integer(seconds).filter(|seconds| *seconds >= 1);
+        let changes = number::parse_integer(changes).filter(|changes| *changes >= 0);
+        let (Some(seconds), Some(changes)) = (seconds, changes) else {
+            return Err(invalid());
+        };
+        kept.push(format!("{seconds} {changes}"));
+    }
+    Ok(Blob::from(kept.join(" ")))
+}
+
+/// Limits by class of client: those that `words` name replace what `before` says.
+fn output_limits(before: &[u8], words: &[Vec<u8>]) -> Result<Blob, String> {
+    let before = String::from_utf8_lossy(before).into_owned();
+    let before: Vec<&str> = before.split(' ').collect();
+    let mut limits: Vec<(String, String)> = before
+        .chunks(4)
+        .filter_map(|limit| Some((limit.first()?.to_string(), limit.get(1..)?.join(" "))))
+        .collect();
+    if words.is_empty() || !words.len().is_multiple_of(4) {
+        return Err("Wrong number of arguments in buffer limit configuration.".to_owned());
+    }
+    for group in words.chunks(4) {
+        let [class, hard, soft, seconds] = group else {
+            continue;
+        };
+        let class = match class.to_ascii_lowercase().as_slice() {
+            b"normal" => "normal",
+            b"slave" | b"replica" => "slave",
+            b"pubsub" => "pubsub",
+            _ => {
+                return Err(
+                    "Invalid client class specified in buffer limit configuration.".to_owned(),
+                );
+            }
+        };
+        let seconds = number::parse_integer(seconds).filter(|seconds| *seconds >= 0);
+        let (Some(hard), Some(soft), Some(seconds)) = (memory(hard), memory(soft), seconds) else {
+            return Err(
+                "Error in hard, soft or soft_seconds setting in buffer limit configuration."
+                    .to_owned(),
+            );
+        };
+        for (known, limit) in &mut limits {
+            if known == class {
+                *limit = format!("{hard} {soft} {seconds}");
+            }
+        }
+    }
+    let limits: Vec<_> = limits
+        .iter()
+        .map(|(class, limit)| format!("{class} {limit}"))
+        .collect();
+    Ok(Blob::from(limits.join(" ")))
+}
+
+fn percentiles(words: &[Vec<u8>]) -> Result<Blob, String> {
+    let words = if matches!(words, [only] if only.is_empty()) {
+        &[]
+    } else {
+        words
+    };
+    let mut text = String::new();
+    for word in words {
+        let value: f64 = std::str::from_utf8(word)
+            .ok()
+            .and_then(|word| word.parse().ok())
+            .ok_or("Invalid latency-tracking-info-percentiles parameters")?;
+        if !(0.0..=100.0).contains(&value) {
+            return Err(
+                "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]"
+                    .to_owned(),
+            );
+        }
+        let blank = if text.is_empty() { "" } else { " " };
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{blank}{value}");
+    }
+    Ok(Blob::from(text))
+}
+
+fn three_scores(words: &[Vec<u8>]) -> Result<Blob, String> {
+    if words.len() != 3 {
+        return Err("wrong number of arguments".to_owned());
+    }
+    let mut scores = Vec::new();
+    for word in words {
+        let score = number::parse_integer(word).filter(|score| (-2000..=2000).contains(score));
+        scores.push(
+            score
+                .ok_or("Invalid oom-score-adj-values, elements must be between -2000 and 2000.")?
+                .to_string(),
+        );
+    }
+    Ok(Blob::from(scores.join(" ")))
+}
+
+fn title_template(text: &[u8]) -> Result<Blob, String> {
+    const VARIABLES: [&[u8]; 7] = [
+        b"title",
+        b"listen-addr",
+        b"server-mode",
+        b"port",
+        b"tls-port",
+        b"unixsocket",
+        b"config-file",
+    ];
+    let known = |part: &[u8]| {
+        let name = part.split(|byte| *byte == b'}').next().unwrap_or_default();
+        name.len() < part.len() && VARIABLES.contains(&name)
+    };
+    if text.split(|byte| *byte == b'{').skip(1).all(known) {
+        Ok(Blob::from(text))
+    } else {
+        Err("template format is invalid or contains unknown variables".to_owned())
+    }
+}
+
+fn hostname(text: &[u8]) -> Result<Blob, String> {
+    if text.len() >= 256 {
+        return Err("Hostnames must be less than 256 characters".to_owned());
+    }
+    if text
+        .iter()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(byte))
+    {
+        Ok(Blob::from(text))
+    } else {
+        Err("Hostnames may only contain alphanumeric characters, hyphens or dots".to_owned())
+    }
+}

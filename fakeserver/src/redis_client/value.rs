@@ -1,0 +1,109 @@
+//! Replies as redis-rs' values.
+
+use redis::{PushKind, Value, VerbatimFormat};
+
+use crate::wire::{Protocol, Reply};
+
+/// A reply as redis-rs reads it from a connection of this protocol version.
+pub fn to_value(reply: Reply, protocol: Protocol) -> Value {
+    let resp3 = protocol == Protocol::Resp3;
+    let values = |items: Vec<Reply>| {
+        items
+            .into_iter()
+            .map(|item| to_value(item, protocol))
+            .collect::<Vec<_>>()
+    };
+    let pairs = |pairs: Vec<(Reply, Reply)>| {
+        pairs
+            .into_iter()
+            .map(|(key, value)| (to_value(key, protocol), to_value(value, protocol)))
+            .collect::<Vec<_>>()
+    };
+    match reply {
+        Reply::Simple(text) if text == "OK" => Value::Okay,
+        Reply::Simple(text) => Value::SimpleString(text.into_owned()),
+        Reply::Error(error) => error_value(&error.to_bytes()),
+        Reply::Integer(n) => Value::Int(n),
+        Reply::Bulk(bytes) => Value::BulkString(bytes.into_vec()),
+        Reply::Null | Reply::NullArray | Reply::Nothing => Value::Nil,
+        Reply::Array(items) | Reply::Several(items) => Value::Array(values(items)),
+        Reply::Set(items) if resp3 => Value::Set(values(items)),
+        Reply::Set(items) => Value::Array(values(items)),
+        Reply::Pairs(map) if resp3 => Value::Array(
+            pairs(map)
+                .into_iter()
+                .map(|(key, value)| Value::Array(vec![key, value]))
+                .collect(),
+        ),
+        Reply::Push(items) if resp3 => {
+            let mut data = values(items);
+            let kind = if data.is_empty() {
+                Value::Nil
+            } else {
+                data.remove(0)
+            };
+            Value::Push {
+                kind: push_kind(&kind),
+                data,
+            }
+        }
+        Reply::Push(items) => Value::Array(values(items)),
+        Reply::Map(map) if resp3 => Value::Map(pairs(map)),
+        Reply::Map(map) | Reply::Pairs(map) => Value::Array(
+            pairs(map)
+                .into_iter()
+                .flat_map(|(key, value)| [key, value])
+                .collect(),
+        ),
+        Reply::Double(value) if resp3 => Value::Double(value),
+        Reply::Double(value) => {
+            Value::BulkString(crate::value::number::format_double(value).into_bytes())
+        }
+        Reply::Boolean(value) if resp3 => Value::Boolean(value),
+        Reply::Boolean(value) => Value::Int(i64::from(value)),
+        Reply::BigNumber(digits) if resp3 => Value::BigNumber(String::from(digits).into_bytes()),
+        Reply::BigNumber(digits) => Value::BulkString(String::from(digits).into_bytes()),
+        Reply::Verbatim(format, text) if resp3 => Value::VerbatimString {
+            format: match &format {
+                b"txt" => VerbatimFormat::Text,
+                b"mkd" => VerbatimFormat::Markdown,
+                other => VerbatimFormat::Unknown(String::from_utf8_lossy(other).into_owned()),
+            },
+            text: String::from_utf8_lossy(&text).into_owned(),
+        },
+        Reply::Verbatim(_, text) => Value::BulkString(text.into_vec()),
+        Reply::Attribute(attributes, data) if resp3 => Value::Attribute {
+            data: Box::new(to_value(*data, protocol)),
+            attributes: pairs(attributes),
+        },
+        Reply::Attribute(_, data) => to_value(*data, protocol),
+    }
+}
+
+/// redis-rs does not let others make its server errors, but it parses them.
+fn error_value(text: &[u8]) -> Value {
+    let line = [b"-".as_slice(), text, b"\r\n"].concat();
+    redis::parse_redis_value(&line).unwrap_or(Value::Nil)
+}
+
+fn push_kind(kind: &Value) -> PushKind {
+    let name = match kind {
+        Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::SimpleString(text) => text.clone(),
+        _ => String::new(),
+    };
+    match name.as_str() {
+        "disconnection" => PushKind::Disconnection,
+        "invalidate" => PushKind::Invalidate,
+        "message" => PushKind::Message,
+        "pmessage" => PushKind::PMessage,
+        "smessage" => PushKind::SMessage,
+        "unsubscribe" => PushKind::Unsubscribe,
+        "punsubscribe" => PushKind::PUnsubscribe,
+        "sunsubscribe" => PushKind::SUnsubscribe,
+        "subscribe" => PushKind::Subscribe,
+        "psubscribe" => PushKind::PSubscribe,
+        "ssubscribe" => PushKind::SSubscribe,
+        _ => PushKind::Other(name),
+    }
+}

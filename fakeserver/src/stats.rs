@@ -1,0 +1,107 @@
+//! Counters that `INFO` prints and `CONFIG RESETSTAT` clears.
+
+use std::collections::BTreeMap;
+
+use crate::command::{Row, row_count};
+use crate::error::CommandError;
+
+/// Different error codes that are counted apart. Scripts can invent codes, so there must be a bound; Redis' own number about 20.
+const ERROR_CODES_MAX: usize = 1024;
+
+/// What one command did since the last reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CommandStats {
+    pub calls: u64,
+    /// Refused before execution: wrong arity, not authenticated, not allowed in the session's state.
+    pub rejected: u64,
+    /// Executed, with an error as reply.
+    pub failed: u64,
+}
+
+/// What the server did since the last reset.
+#[derive(Debug)]
+pub(crate) struct ServerStats {
+    /// By [`Row::index`].
+    commands: Vec<CommandStats>,
+    /// Error replies by their code.
+    errors: BTreeMap<Box<[u8]>, u64>,
+    pub connections_received: u64,
+    pub connections_rejected: u64,
+    pub commands_processed: u64,
+    pub error_replies: u64,
+    pub input_bytes: u64,
+    pub output_bytes: u64,
+    pub reads: u64,
+    pub writes: u64,
+}
+
+impl ServerStats {
+    pub(crate) fn new() -> ServerStats {
+        ServerStats {
+            commands: vec![CommandStats::default(); row_count()],
+            errors: BTreeMap::new(),
+            connections_received: 0,
+            connections_rejected: 0,
+            commands_processed: 0,
+            error_replies: 0,
+            input_bytes: 0,
+            output_bytes: 0,
+            reads: 0,
+            writes: 0,
+        }
+    }
+
+    fn of(&mut self, row: &Row) -> Option<&mut CommandStats> {
+        self.commands.get_mut(row.index())
+    }
+
+    /// Counts an execution.
+    pub(crate) fn called(&mut self, row: &Row) {
+        self.commands_processed += 1;
+        if let Some(stats) = self.of(row) {
+            stats.calls += 1;
+        }
+    }
+
+    /// Counts an execution's error.
+    pub(crate) fn failed(&mut self, row: &Row, error: &CommandError) {
+        if let Some(stats) = self.of(row) {
+            stats.failed += 1;
+        }
+        self.error(error);
+    }
+
+    /// Counts a request that was not executed; `row` is none if the command is unknown.
+    pub(crate) fn rejected(&mut self, row: Option<&Row>, error: &CommandError) {
+        if let Some(stats) = row.and_then(|row| self.of(row)) {
+            stats.rejected += 1;
+        }
+        self.error(error);
+    }
+
+    fn error(&mut self, error: &CommandError) {
+        self.error_replies += 1;
+        let text = error.to_bytes();
+        let code = text.split(|byte| *byte == b' ').next().unwrap_or_default();
+        if let Some(count) = self.errors.get_mut(code) {
+            *count += 1;
+        } else if self.errors.len() < ERROR_CODES_MAX {
+            self.errors.insert(code.into(), 1);
+        }
+    }
+
+    /// The figures of one command.
+    pub(crate) fn command(&self, row: &Row) -> CommandStats {
+        self.commands.get(row.index()).copied().unwrap_or_default()
+    }
+
+    /// Error codes with their counts, by name.
+    pub(crate) fn errors(&self) -> impl Iterator<Item = (&[u8], u64)> {
+        self.errors.iter().map(|(code, count)| (&**code, *count))
+    }
+
+    /// Starts to count anew (`CONFIG RESETSTAT`).
+    pub(crate) fn reset(&mut self) {
+        *self = ServerStats::new();
+    }
+}
