@@ -6,9 +6,16 @@
 //! * [`actor`]: one client; [`call`]: what it marks in the history
 //! * [`spec`]: what must hold afterwards, clause by clause
 //! * [`control`]: broken stores that must be caught
+//! * [`runner`]: the hunt on the embedded server; [`live`]: on a real one; [`replay`]: one schedule again
+//! * [`report`]: the tables; [`bytes`]: inputs of the fuzz target
 
 pub mod actor;
+pub mod bytes;
 pub mod call;
 pub mod control;
+pub mod live;
+pub mod replay;
+pub mod report;
+pub mod runner;
 pub mod scenario;
 pub mod spec;
