@@ -7,8 +7,9 @@ use crate::command::{
 };
 use crate::engine::Engine;
 use crate::error::CommandError;
-use crate::keyspace::DbIndex;
+use crate::keyspace::{DbIndex, KeyEvent};
 use crate::pause::PauseMode;
+use crate::pubsub::Topic;
 use crate::session::{Queued, SessionId};
 use crate::wire::{Protocol, Reply, Request};
 
@@ -20,6 +21,8 @@ impl Engine {
         }
         self.keyspace.set_now(self.now);
         let reply = self.answer(id, request);
+        // Redis publishes events while a command runs, so a client that listens hears them before its own reply.
+        self.publish_events();
         if let Some(session) = self.sessions.get_mut(&id) {
             session.active_at = self.now.micros();
             session.send(reply);
@@ -172,8 +175,14 @@ impl Engine {
             line.push_str(&quote(word));
             line.push('"');
         }
-        for monitor in self.monitors.clone() {
-            self.send(monitor, Reply::Simple(line.clone().into()));
+        self.monitor_feed.push(Reply::Simple(line.into()));
+    }
+
+    fn flush_monitor_feed(&mut self) {
+        for line in std::mem::take(&mut self.monitor_feed) {
+            for monitor in self.monitors.clone() {
+                self.send(monitor, line.clone());
+            }
         }
     }
 
@@ -340,6 +349,9 @@ impl Engine {
 
     /// What follows a whole command, EXEC or script: clients that waited for what it wrote are served, in order of arrival.
     pub(crate) fn after_command(&mut self) {
+        if !self.monitor_feed.is_empty() {
+            self.flush_monitor_feed();
+        }
         self.publish_events();
         while !self.keyspace.touched.is_empty() {
             for (db, key) in std::mem::take(&mut self.keyspace.touched) {
@@ -381,7 +393,47 @@ impl Engine {
 
     /// Hands the recorded keyspace events to whoever listens.
     fn publish_events(&mut self) {
-        self.keyspace.events.clear();
+        if self.keyspace.events.is_empty() {
+            return;
+        }
+        let classes = self.keyspace.notify;
+        for KeyEvent { db, key, event } in std::mem::take(&mut self.keyspace.events) {
+            let name = event.name().as_bytes();
+            if classes.keyspace {
+                let channel = [format!("__keyspace@{}__:", db.0).as_bytes(), &key].concat();
+                self.publish(&channel, name);
+            }
+            if classes.keyevent {
+                let channel = [format!("__keyevent@{}__:", db.0).as_bytes(), name].concat();
+                self.publish(&channel, &key);
+            }
+        }
+    }
+
+    /// Delivers a message to all who subscribe to the channel or to a pattern that matches it; how many deliveries.
+    pub(crate) fn publish(&mut self, channel: &[u8], message: &[u8]) -> usize {
+        let direct = self.publish_to(Topic::Channel, channel, message);
+        let by_pattern = self.pubsub.matching(channel);
+        let count = direct + by_pattern.len();
+        for (pattern, id) in by_pattern {
+            let parts = [b"pmessage", pattern.as_bytes(), channel, message];
+            self.send(id, Reply::Push(parts.map(Reply::bulk).into()));
+        }
+        count
+    }
+
+    /// Delivers a message to all who subscribe to a channel by its name; how many there are.
+    pub(crate) fn publish_to(&mut self, topic: Topic, channel: &[u8], message: &[u8]) -> usize {
+        let kind: &[u8] = match topic {
+            Topic::Channel | Topic::Pattern => b"message",
+            Topic::Shard => b"smessage",
+        };
+        let subscribers = self.pubsub.subscribers(topic, channel);
+        for id in &subscribers {
+            let parts = [kind, channel, message];
+            self.send(*id, Reply::Push(parts.map(Reply::bulk).into()));
+        }
+        subscribers.len()
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use crate::blocking::WaitQueues;
 use crate::clock::Timestamp;
 use crate::config::Config;
+use crate::error::CommandError;
 use crate::keyspace::{DbIndex, Keyspace};
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
@@ -40,6 +41,8 @@ pub struct Engine {
     pub(crate) resumed: VecDeque<SessionId>,
     pub(crate) pubsub: PubSub,
     pub(crate) monitors: BTreeSet<SessionId>,
+    /// What monitors are to see of the running command, behind its reply.
+    pub(crate) monitor_feed: Vec<Reply>,
     pub(crate) pause: Pause,
     pub(crate) stats: ServerStats,
     pub(crate) slowlog: SlowLog,
@@ -86,6 +89,7 @@ impl Engine {
             resumed: VecDeque::new(),
             pubsub: PubSub::default(),
             monitors: BTreeSet::new(),
+            monitor_feed: Vec::new(),
             pause: Pause::default(),
             stats: ServerStats::new(),
             slowlog: SlowLog::default(),
@@ -135,6 +139,11 @@ impl Engine {
             last_command: None,
         };
         self.sessions.insert(id, Box::new(session));
+        if self.sessions.len() as i64 > self.config.maxclients {
+            self.stats.connections_rejected += 1;
+            self.send(id, Reply::Error(CommandError::MaxClients));
+            self.hang_up(id);
+        }
         id
     }
 
@@ -373,7 +382,7 @@ impl Engine {
         session.closing = true;
         if *error != ProtocolError::QueryBufferLimit {
             let text = format!("ERR Protocol error: {error}");
-            session.send(Reply::Error(crate::error::CommandError::custom(text)));
+            session.send(Reply::Error(CommandError::custom(text)));
         }
     }
 

@@ -47,6 +47,9 @@ pub enum CommandError {
     /// A command of a cluster.
     #[error("ERR This instance has cluster support disabled")]
     ClusterDisabled,
+    /// `RESTORE` to a key that exists.
+    #[error("BUSYKEY Target key name already exists.")]
+    BusyKey,
     /// A text that is not known before run time: a script's own error, or one that names what the client sent.
     #[error("{}", String::from_utf8_lossy(.0))]
     Custom(Blob),
@@ -83,12 +86,15 @@ pub enum CommandError {
     IncrementNotFinite,
     /// `HELLO` before authentication.
     #[error(
-        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
     )]
     HelloUnauthenticated,
     /// `INCR` and its kin beyond `i64`.
     #[error("ERR increment or decrement would overflow")]
     IncrementOverflow,
+    /// `ZADD INCR` with more than one member.
+    #[error("ERR INCR option supports a single increment-element pair")]
+    IncrementSinglePair,
     /// An index outside of a list.
     #[error("ERR index out of range")]
     IndexOutOfRange,
@@ -107,12 +113,23 @@ pub enum CommandError {
     /// `LCS` of strings whose table would be too large.
     #[error("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")]
     LcsTooLarge,
+    /// A limit of a lexicographical range that does not begin with `[` or `(`.
+    #[error("ERR min or max not valid string range item")]
+    LexRangeInvalid,
+    /// `LIMIT` in a range of ranks.
+    #[error(
+        "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX"
+    )]
+    LimitNeedsScoreOrLex,
     /// A `LIMIT` below 0.
     #[error("ERR LIMIT can't be negative")]
     LimitNegative,
     /// A `MAXLEN` below 0.
     #[error("ERR MAXLEN can't be negative")]
     MaxlenNegative,
+    /// A connection beyond `maxclients`.
+    #[error("ERR max number of clients reached")]
+    MaxClients,
     /// `MULTI` inside of a transaction.
     #[error("ERR MULTI calls can not be nested")]
     MultiNested,
@@ -122,6 +139,9 @@ pub enum CommandError {
     /// A command before authentication.
     #[error("NOAUTH Authentication required.")]
     NoAuth,
+    /// A set operation on no key; the command's full name in lower case.
+    #[error("ERR at least 1 input key is needed for '{0}' command")]
+    NoInputKeys(Box<str>),
     /// `OBJECT FREQ` where no access frequency is kept.
     #[error(
         "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
@@ -145,6 +165,11 @@ pub enum CommandError {
     /// A command that a transaction may not hold.
     #[error("ERR Command not allowed inside a transaction")]
     NotAllowedInTransaction,
+    /// A command that a RESP2 client that subscribes may not send; its full name.
+    #[error(
+        "ERR Can't execute '{0}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
+    )]
+    NotForSubscribers(Box<str>),
     /// An integer argument that is none, or does not fit.
     #[error("ERR value is not an integer or out of range")]
     NotAnInteger,
@@ -171,22 +196,41 @@ pub enum CommandError {
     /// A length or count that must not be negative.
     #[error("ERR value is out of range, must be positive")]
     OutOfRangePositive,
+    /// A payload of another version, or whose checksum is wrong.
+    #[error("ERR DUMP payload version or checksum are wrong")]
+    PayloadChecksum,
+    /// A payload whose value cannot be read.
+    #[error("ERR Bad data format")]
+    PayloadFormat,
     /// A `RANK` of 0.
     #[error(
         "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list"
     )]
     RankZero,
+    /// An access frequency that is no byte.
+    #[error("ERR Invalid FREQ value, must be >= 0 and <= 255")]
+    RestoreFrequency,
+    /// An idle time below 0.
+    #[error("ERR Invalid IDLETIME value, must be >= 0")]
+    RestoreIdleTime,
+    /// A time to live below 0.
+    #[error("ERR Invalid TTL value, must be >= 0")]
+    RestoreTtl,
     /// `COPY` or `MOVE` of a key onto itself.
     #[error("ERR source and destination objects are the same")]
     SameObject,
+    /// `SORT` of an element or by a weight that is no number.
+    #[error("ERR One or more scores can't be converted into double")]
+    SortWeightNotAFloat,
+    /// A score that became NaN: an infinity and its opposite were added.
+    #[error("ERR resulting score is not a number (NaN)")]
+    ScoreNan,
+    /// A limit of a score range that is no number.
+    #[error("ERR min or max is not a float")]
+    ScoreRangeInvalid,
     /// A string that would become longer than the protocol can carry.
     #[error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")]
     StringTooLong,
-    /// A command that a RESP2 client that subscribes may not send; its full name.
-    #[error(
-        "ERR Can't execute '{0}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
-    )]
-    NotForSubscribers(Box<str>),
     /// An option or combination that the command does not know.
     #[error("ERR syntax error")]
     Syntax,
@@ -202,6 +246,12 @@ pub enum CommandError {
     /// `WATCH` inside of a transaction.
     #[error("ERR WATCH inside MULTI is not allowed")]
     WatchInsideMulti,
+    /// A weight of a set operation that is no number.
+    #[error("ERR weight value is not a float")]
+    WeightNotAFloat,
+    /// `WITHSCORES` in a lexicographical range.
+    #[error("ERR syntax error, WITHSCORES not supported in combination with BYLEX")]
+    WithScoresInLexRange,
     /// Too few or too many arguments; the full name in lower case, `config|get` for a subcommand.
     #[error("ERR wrong number of arguments for '{0}' command")]
     WrongArity(Box<str>),
@@ -211,6 +261,12 @@ pub enum CommandError {
     /// A key that holds another type.
     #[error("WRONGTYPE Operation against a key holding the wrong kind of value")]
     WrongType,
+    /// `ZADD` with more than one of NX, GT and LT.
+    #[error("ERR GT, LT, and/or NX options at the same time are not compatible")]
+    ZaddComparisons,
+    /// `ZADD` with XX and NX.
+    #[error("ERR XX and NX options at the same time are not compatible")]
+    ZaddXxAndNx,
 }
 
 impl CommandError {

@@ -28,6 +28,7 @@ mod dispatch;
 #[cfg(feature = "net")]
 mod net;
 mod pause;
+mod payload;
 mod pubsub;
 #[cfg(feature = "redis")]
 pub mod redis_client;

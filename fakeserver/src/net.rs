@@ -30,7 +30,7 @@ thread_local! {
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_LEN]);
 }
 
-/// Serves `listener` until `stop` is notified.
+/// Serves `listener` until `stop` is notified or a client sends `SHUTDOWN`.
 pub(crate) fn serve(listener: StdListener, shared: Arc<Shared>, stop: &Notify) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -39,8 +39,8 @@ pub(crate) fn serve(listener: StdListener, shared: Arc<Shared>, stop: &Notify) -
         .build()?;
     runtime.block_on(async {
         let listener = TcpListener::from_std(listener)?;
-        tokio::spawn(keep_time(Arc::clone(&shared)));
         tokio::select! {
+            () = keep_time(Arc::clone(&shared)) => Ok(()),
             result = accept(listener, shared) => result,
             () = stop.notified() => Ok(()),
         }
@@ -59,13 +59,16 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()> {
     }
 }
 
-/// Wakes the engine when it has asked for it.
+/// Wakes the engine when it has asked for it, until a client sends `SHUTDOWN`.
 async fn keep_time(shared: Arc<Shared>) {
     let moved = Arc::new(Notify::new());
     let waker = Arc::clone(&moved);
     shared.set_timer(Box::new(move || waker.notify_one()));
     loop {
         let next = shared.tick();
+        if shared.enter(|engine, _| engine.shutdown_requested()) {
+            return;
+        }
         let wait = next
             .map(|at| until(at, shared.clock().now()))
             .filter(|_| !shared.clock().is_frozen());

@@ -122,13 +122,6 @@ impl PubSub {
         }
     }
 
-    /// Whether nobody subscribes to anything.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.channels.by_name.is_empty()
-            && self.patterns.by_name.is_empty()
-            && self.shards.by_name.is_empty()
-    }
-
     /// Subscribers of a channel (or shard channel) by its exact name.
     pub(crate) fn subscribers(&self, topic: Topic, name: &[u8]) -> Vec<SessionId> {
         self.of(topic)

@@ -86,10 +86,24 @@ pub(crate) struct Session {
 impl Session {
     /// Hands a reply to the connection, unless the client wants none.
     pub(crate) fn send(&mut self, reply: Reply) {
-        if matches!(self.silence, Silence::Off | Silence::Skip) && !matches!(reply, Reply::Push(_))
-        {
-            return;
+        if matches!(self.silence, Silence::Off | Silence::Skip) {
+            return self.send_pushes(reply);
         }
+        self.deliver(reply);
+    }
+
+    /// What a client that wants no replies still gets.
+    fn send_pushes(&mut self, reply: Reply) {
+        match reply {
+            Reply::Push(_) => self.deliver(reply),
+            Reply::Several(several) => several
+                .into_iter()
+                .for_each(|reply| self.send_pushes(reply)),
+            _ => {}
+        }
+    }
+
+    fn deliver(&mut self, reply: Reply) {
         match (&mut self.sink, reply) {
             (_, Reply::Nothing) => {}
             (Sink::Wire(out), reply) => encode(&reply, self.protocol, out),

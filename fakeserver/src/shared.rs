@@ -79,6 +79,8 @@ impl Shared {
             state.engine.connect(peer, now)
         };
         state.wakers.insert(id, waker);
+        // A client too many has something to read at once.
+        state.wake();
         id
     }
 
@@ -108,6 +110,10 @@ impl State {
             }
         }
         let Some(timer) = &self.timer else { return };
+        if self.engine.shutdown_requested() {
+            timer();
+            return;
+        }
         let next = self.engine.poll_timeout();
         if next.is_some() && (self.timer_at.is_none() || next < self.timer_at) {
             self.timer_at = next;

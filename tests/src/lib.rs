@@ -4,9 +4,14 @@
 //! * [`server`]: the fake in memory, the fake over TCP and the real redis-server behind one door
 //! * [`raw`], [`frame`], [`compare`]: a connection of bytes, replies taken apart, and when two count as the same
 //! * [`transcript`]: `.resp` files, run and recorded
+//! * [`program`]: random programs drawn from the command table
+//! * [`differential`]: two servers, one program; [`mutants`]: faulty engines that it has to notice
 
 pub mod compare;
+pub mod differential;
 pub mod frame;
+pub mod mutants;
+pub mod program;
 pub mod raw;
 pub mod server;
 pub mod transcript;

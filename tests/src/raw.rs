@@ -3,12 +3,14 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::pin::Pin;
+use std::sync::LazyLock;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use fakeserver::Server;
 use fakeserver::redis_client::Stream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::runtime::Runtime;
 
 use crate::frame::{Frame, Malformed, printable};
 
@@ -142,8 +144,18 @@ pub fn request<T: AsRef<[u8]>>(words: &[T]) -> Vec<u8> {
     out
 }
 
+/// A stream of a blocked client asks for a runtime with time. Its time-outs are noticed without one that runs, since each look
+/// at the stream lets the server catch up with its clock.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
+    runtime.expect("a runtime without threads and files")
+});
+
 /// How many bytes came: 0 at the end of the stream, none if there was nothing to wait for.
 fn read_memory(stream: &mut Stream, patience: Duration, buffer: &mut Vec<u8>) -> Option<usize> {
+    let _runtime = RUNTIME.enter();
     let until = Instant::now() + patience;
     let mut chunk = [0; 16 * 1024];
     loop {

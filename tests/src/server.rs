@@ -68,6 +68,14 @@ impl Backend {
         Backend { kind, host }
     }
 
+    /// A fake without a socket that was built with other settings.
+    pub fn from_fake(server: Server) -> Backend {
+        Backend {
+            kind: Kind::Memory,
+            host: Host::Fake(server),
+        }
+    }
+
     /// What kind of server this is.
     pub fn kind(&self) -> Kind {
         self.kind
@@ -88,6 +96,11 @@ impl Backend {
             Host::Fake(server) => Some(server),
             Host::Real(_) => None,
         }
+    }
+
+    /// Forgets all data and scripts, for a test that runs many programs on one server.
+    pub fn empty(&self) {
+        empty(&mut self.raw());
     }
 
     /// A new connection for bytes.

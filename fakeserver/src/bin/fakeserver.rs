@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::process::ExitCode;
 
 use clap::Parser;
-use fakeserver::{Clock, Server};
+use fakeserver::config::Permission;
+use fakeserver::{Clock, Config, Server};
 
 /// An in-memory Redis test double that answers as redis-server 7.0.15 does.
 ///
@@ -25,6 +26,9 @@ struct Options {
     /// Seed of random choices and hash tables; random by default
     #[arg(long)]
     seed: Option<u64>,
+    /// Let clients call DEBUG
+    #[arg(long)]
+    enable_debug_command: bool,
     /// Let the clock stand at so many milliseconds since the epoch
     #[arg(long, value_name = "MILLISECONDS")]
     frozen_clock: Option<i64>,
@@ -33,7 +37,12 @@ struct Options {
 fn main() -> ExitCode {
     let options = Options::parse();
     let seed = options.seed.unwrap_or_else(random_seed);
+    let mut config = Config::default();
+    if options.enable_debug_command {
+        config.enable_debug_command = Permission::Yes;
+    }
     let mut builder = Server::builder()
+        .config(config)
         .port(options.port)
         .bind(options.bind)
         .seed(seed);

@@ -229,7 +229,8 @@ fn parse(mut args: Args<'_>, config: &Config) -> Result<Vec<Step>, CommandError>
         }
         let is_get = left >= 2 && args.keyword("GET");
         let is_set = !is_get && left >= 3 && args.keyword("SET");
-        if !is_get && !is_set && !(left >= 3 && args.keyword("INCRBY")) {
+        let is_known = is_get || is_set || (left >= 3 && args.keyword("INCRBY"));
+        if !is_known {
             return Err(CommandError::Syntax);
         }
         let encoding = Encoding::parse(args.next()?)?;

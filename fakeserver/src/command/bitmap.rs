@@ -126,7 +126,9 @@ fn combine(operation: Operation, sources: &[Bytes<'_>]) -> Vec<u8> {
     let mut result = first.to_vec();
     result.resize(len, 0);
     if operation == Operation::Not {
-        result.iter_mut().for_each(|byte| *byte = !*byte);
+        for byte in &mut result {
+            *byte = !*byte;
+        }
     }
     for other in others {
         let (common, rest) = result.split_at_mut(other.len());

@@ -1,7 +1,7 @@
 //! CLIENT: what connections are called, what they do, and how one client acts upon others.
 
 use super::client_kill::kill;
-use super::hello::check_name;
+use super::hello::set_name;
 use super::introspect::{help, subcommand_syntax};
 use super::{Command, CommandResult, ControlCall, Flag, KeySpec, Words};
 use crate::engine::Engine;
@@ -73,9 +73,7 @@ fn list(call: &mut ControlCall<'_>) -> CommandResult {
         ids.retain(|id| client_type(call.engine, *id) == kind);
         ids
     } else if args.keyword("ID") && !args.is_empty() {
-        let ids = args
-            .rest()
-            .map(|id| number::parse_integer(id).filter(|id| *id > 0));
+        let ids = args.rest().map(number::parse_integer);
         ids.map(|id| {
             id.map(|id| SessionId(id as u64))
                 .ok_or(CommandError::custom("ERR Invalid client ID"))
@@ -157,10 +155,7 @@ fn reply(call: &mut ControlCall<'_>) -> CommandResult {
 /// `CLIENT SETNAME name`: replies with `OK`; an empty name takes the name away. Errors: a name with blanks or the like.
 fn setname(call: &mut ControlCall<'_>) -> CommandResult {
     let [_, _, name] = call.words()?;
-    let name = check_name(name)?;
-    if let Some(session) = call.engine.sessions.get_mut(&call.session) {
-        session.name = name.into();
-    }
+    set_name(call.engine, call.session, name)?;
     Ok(Reply::OK)
 }
 

@@ -2,17 +2,21 @@
 
 use super::introspect::{help_of, subcommand_syntax};
 use super::memory::value_size;
+use super::parameter::memory as memory_value;
 use super::{Args, CommandResult, ControlCall, Words};
 use crate::error::CommandError;
 use crate::keyspace::{Event, Typed};
 use crate::session::Session;
-use crate::value::{Blob, StringValue, glob, number};
+use crate::value::{Blob, StringValue, number};
 use crate::wire::{Protocol, Reply};
 
 /// Keys that one DEBUG POPULATE makes at most: Redis has no bound, memory has.
 const POPULATE_MAX: i64 = 10_000_000;
 /// Bytes of a value that DEBUG POPULATE makes at most, as for any string.
 const POPULATE_SIZE_MAX: i64 = 512 * 1024 * 1024;
+
+#[expect(clippy::approx_constant, reason = "Redis' example is just this number")]
+const EXAMPLE_DOUBLE: f64 = 3.141;
 
 /// `DEBUG subcommand [...]`; the subcommands that are served are those below, all others get the error of an unknown one.
 pub(super) fn debug(call: &mut ControlCall<'_>) -> CommandResult {
@@ -28,14 +32,14 @@ pub(super) fn debug(call: &mut ControlCall<'_>) -> CommandResult {
         (b"PAUSE-CRON", 1) => Ok(Reply::OK),
         (b"POPULATE", 1..=3) => populate(call, args),
         (b"PROTOCOL", 1) => protocol(call, args.next()?),
-        (b"QUICKLIST-PACKED-THRESHOLD", 1) => Ok(Reply::OK),
+        (b"QUICKLIST-PACKED-THRESHOLD", 1) => packed_threshold(args.next()?),
         (b"RELOAD", _) => reload(args),
+        (b"REPLYBUFFER", 2) => replybuffer(call, args),
         (b"SET-ACTIVE-EXPIRE", 1) => {
             let on = number::parse_integer(args.next()?).is_some_and(|on| on != 0);
             call.engine.config.active_expire = on;
             Ok(Reply::OK)
         }
-        (b"STRINGMATCH-LEN", 2) => stringmatch(args),
         _ => Err(subcommand_syntax(call)),
     }
 }
@@ -103,7 +107,7 @@ fn protocol(call: &mut ControlCall<'_>, kind: &[u8]) -> CommandResult {
     let reply = match kind.to_ascii_lowercase().as_slice() {
         b"string" => Reply::bulk("Hello World"),
         b"integer" => Reply::Integer(12345),
-        b"double" => Reply::Double(3.141),
+        b"double" => Reply::Double(EXAMPLE_DOUBLE),
         b"null" => Reply::Null,
         b"array" => Reply::Array(numbers()),
         b"set" => Reply::Set(numbers()),
@@ -159,9 +163,27 @@ fn reload(args: Args<'_>) -> CommandResult {
     ))
 }
 
-/// `DEBUG STRINGMATCH-LEN length pattern`: matches the pattern against so many `a`; replies with 1 or 0.
-fn stringmatch(mut args: Args<'_>) -> CommandResult {
-    let len = args.integer()?;
-    let text = vec![b'a'; len.clamp(0, POPULATE_SIZE_MAX) as usize];
-    Ok(Reply::flag(glob::matches(args.next()?, &text, false)))
+/// `DEBUG QUICKLIST-PACKED-THRESHOLD size`: replies with `OK`; lists have no packed nodes here.
+fn packed_threshold(size: &[u8]) -> CommandResult {
+    match memory_value(size) {
+        Some(size) if size > 1 && size < 1 << 32 => Ok(Reply::OK),
+        _ => Err(CommandError::custom(
+            "ERR argument must be a memory value bigger than 1 and smaller than 4gb",
+        )),
+    }
+}
+
+/// `DEBUG REPLYBUFFER PEAK-RESET-TIME time`, `DEBUG REPLYBUFFER RESIZING 0|1`: replies with `OK`; reply buffers are not resized
+/// by a timer here.
+fn replybuffer(call: &mut ControlCall<'_>, mut args: Args<'_>) -> CommandResult {
+    if args.keyword("PEAK-RESET-TIME") {
+        if !args.keyword("NEVER") && !args.keyword("RESET") {
+            args.integer()?;
+        }
+        return Ok(Reply::OK);
+    }
+    if args.keyword("RESIZING") {
+        return Ok(Reply::OK);
+    }
+    Err(subcommand_syntax(call))
 }

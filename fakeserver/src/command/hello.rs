@@ -36,11 +36,10 @@ pub(super) fn hello(call: &mut ControlCall<'_>) -> CommandResult {
         Some(version) => Some(protocol(version)?),
         None => None,
     };
-    let mut name = None;
     while let Some(option) = args.next_if_any() {
         match (option.to_ascii_uppercase().as_slice(), args.len()) {
             (b"AUTH", 2..) => sign_in(call.engine, id, &mut args)?,
-            (b"SETNAME", 1..) => name = Some(check_name(args.next()?)?),
+            (b"SETNAME", 1..) => set_name(call.engine, id, args.next()?)?,
             _ => return Err(unknown_option(option)),
         }
     }
@@ -49,9 +48,6 @@ pub(super) fn hello(call: &mut ControlCall<'_>) -> CommandResult {
     };
     if !session.authenticated && !call.engine.config.requirepass.is_empty() {
         return Err(CommandError::HelloUnauthenticated);
-    }
-    if let Some(name) = name {
-        session.name = name.into();
     }
     session.protocol = protocol.unwrap_or(session.protocol);
     let version = match session.protocol {
@@ -108,13 +104,19 @@ fn authenticate(
     Ok(())
 }
 
-/// A client's name as it may be: printable ASCII without blanks. Errors: anything else.
-pub(super) fn check_name(name: &[u8]) -> Result<&[u8], CommandError> {
-    if name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
-        Ok(name)
-    } else {
-        Err(CommandError::ClientName)
+/// Names a connection; an empty name takes the name away. Errors: anything but printable ASCII without blanks.
+pub(super) fn set_name(
+    engine: &mut Engine,
+    id: SessionId,
+    name: &[u8],
+) -> Result<(), CommandError> {
+    if !name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+        return Err(CommandError::ClientName);
     }
+    if let Some(session) = engine.sessions.get_mut(&id) {
+        session.name = name.into();
+    }
+    Ok(())
 }
 
 fn unknown_option(option: &[u8]) -> CommandError {

@@ -8,6 +8,7 @@ use super::{CommandResult, ControlCall, Row, Words, memory, rows};
 use crate::engine::{Engine, VERSION};
 use crate::keyspace::DbIndex;
 use crate::pubsub::Topic;
+use crate::stats::CommandStats;
 use crate::wire::Reply;
 
 /// A section: its name, whether a plain INFO shows it, and what writes its lines.
@@ -105,7 +106,9 @@ impl Lines {
 
     /// Appends lines of figures that are always 0 here.
     pub(super) fn zeros(&mut self, names: &[&str]) {
-        names.iter().for_each(|name| self.line(name, 0));
+        for name in names {
+            self.line(name, 0);
+        }
     }
 }
 
@@ -334,7 +337,7 @@ pub(super) fn used_rows(engine: &Engine) -> impl Iterator<Item = &'static Row> {
     rows()
         .iter()
         .flat_map(|row| std::iter::once(*row).chain(row.subcommands().iter().copied()))
-        .filter(|row| engine.stats.command(row) != Default::default())
+        .filter(|row| engine.stats.command(row) != CommandStats::default())
 }
 
 /// Time stands still inside of a command, so no command takes any.

@@ -51,7 +51,7 @@ fn docs(call: &mut ControlCall<'_>) -> CommandResult {
 ///
 /// Errors: unknown command; no key arguments; wrong number of arguments; arguments from which no keys can be read.
 fn getkeys(call: &mut ControlCall<'_>) -> CommandResult {
-    let (_, request, keys) = keys_of_arguments(call)?;
+    let FoundKeys { request, keys, .. } = keys_of_arguments(call)?;
     let keys = keys
         .iter()
         .map(|(at, _)| request.get(*at).unwrap_or_default());
@@ -62,7 +62,7 @@ fn getkeys(call: &mut ControlCall<'_>) -> CommandResult {
 ///
 /// Errors: as COMMAND GETKEYS.
 fn getkeysandflags(call: &mut ControlCall<'_>) -> CommandResult {
-    let (row, request, keys) = keys_of_arguments(call)?;
+    let FoundKeys { row, request, keys } = keys_of_arguments(call)?;
     let described = keys.into_iter().map(|(at, access)| {
         let key = Reply::bulk(request.get(at).unwrap_or_default());
         Reply::Array(vec![key, key_flags(row, &request, at, access)])
@@ -248,10 +248,15 @@ fn documentation(row: &'static Row) -> (Reply, Reply) {
     (Reply::bulk(row.full_name()), Reply::Map(fields))
 }
 
-/// The request that the arguments are, with its row and the places of its keys.
-fn keys_of_arguments(
-    call: &ControlCall<'_>,
-) -> Result<(&'static Row, Request, Vec<(usize, Access)>), CommandError> {
+/// A request among the arguments, with its row and the places of its keys.
+struct FoundKeys {
+    row: &'static Row,
+    request: Request,
+    keys: Vec<(usize, Access)>,
+}
+
+/// Reads the arguments as a request.
+fn keys_of_arguments(call: &ControlCall<'_>) -> Result<FoundKeys, CommandError> {
     let refuse = |text: &'static str| Err(CommandError::custom(text));
     let request = Request::new(call.args().rest());
     let row = match dispatch::resolve(&request) {
@@ -277,7 +282,7 @@ fn keys_of_arguments(
     if keys.is_empty() && !row.has(NoMandatoryKeys) {
         return refuse("ERR Invalid arguments specified for command");
     }
-    Ok((row, request, keys))
+    Ok(FoundKeys { row, request, keys })
 }
 
 fn has_keys(row: &Row) -> bool {

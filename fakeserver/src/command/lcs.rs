@@ -1,4 +1,4 @@
-//! LCS (t_string.c, `lcsCommand`).
+//! LCS (`t_string.c`, `lcsCommand`).
 
 use super::{Args, Command, CommandResult, Family, Group, KeySpec, ReadCall, Words};
 use crate::error::CommandError;

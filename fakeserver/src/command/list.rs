@@ -1,4 +1,4 @@
-//! List commands that do not wait; their waiting kin are in `list_blocking`.
+//! List commands that look at elements, add them or change them; those that take some from an end are in `list_pop`.
 
 use std::ops::Range;
 
@@ -6,17 +6,10 @@ use super::{
     Args, Command, CommandResult, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall,
 };
 use crate::error::CommandError;
-use crate::keyspace::{Event, Keyspace};
+use crate::keyspace::Event;
 use crate::value::{Blob, End, List, number};
 use crate::wire::Reply;
 use Flag::*;
-
-/// Where an element comes from and goes to.
-pub(super) const BOTH: KeySpec = KeySpec::Range {
-    first: 1,
-    last: 2,
-    step: 1,
-};
 
 #[rustfmt::skip]
 pub(super) const FAMILY: Family = Family::new(Group::List, &[
@@ -24,9 +17,6 @@ pub(super) const FAMILY: Family = Family::new(Group::List, &[
     Command::read ("LINDEX",     3,   &[],              KeySpec::FIRST,      lindex),
     Command::write("LINSERT",    5,   &[DenyOom],       KeySpec::FIRST,      linsert).since("2.2.0"),
     Command::read ("LLEN",       2,   &[Fast],          KeySpec::FIRST,      llen),
-    Command::write("LMOVE",      5,   &[DenyOom],       BOTH,                lmove).since("6.2.0"),
-    Command::write("LMPOP",     -4,   &[MovableKeys],   KeySpec::CountAt(1), lmpop).since("7.0.0"),
-    Command::write("LPOP",      -2,   &[Fast],          KeySpec::FIRST,      lpop),
     Command::read ("LPOS",      -3,   &[],              KeySpec::FIRST,      lpos).since("6.0.6"),
     Command::write("LPUSH",     -3,   &[DenyOom, Fast], KeySpec::FIRST,      lpush),
     Command::write("LPUSHX",    -3,   &[DenyOom, Fast], KeySpec::FIRST,      lpushx).since("2.2.0"),
@@ -34,8 +24,6 @@ pub(super) const FAMILY: Family = Family::new(Group::List, &[
     Command::write("LREM",       4,   &[],              KeySpec::FIRST,      lrem),
     Command::write("LSET",       4,   &[DenyOom],       KeySpec::FIRST,      lset),
     Command::write("LTRIM",      4,   &[],              KeySpec::FIRST,      ltrim),
-    Command::write("RPOP",      -2,   &[Fast],          KeySpec::FIRST,      rpop),
-    Command::write("RPOPLPUSH",  3,   &[DenyOom],       BOTH,                rpoplpush).since("1.2.0"),
     Command::write("RPUSH",     -3,   &[DenyOom, Fast], KeySpec::FIRST,      rpush),
     Command::write("RPUSHX",    -3,   &[DenyOom, Fast], KeySpec::FIRST,      rpushx).since("2.2.0"),
 ]);
@@ -81,43 +69,6 @@ fn llen(call: &mut ReadCall<'_>) -> CommandResult {
     let [_, key] = call.words()?;
     let list = call.keyspace.read::<List>(key)?;
     Ok(Reply::count(list.map_or(0, List::len)))
-}
-
-/// `LMOVE source destination LEFT|RIGHT LEFT|RIGHT`: moves an element; replies with it, or null if there is no source.
-///
-/// Errors: syntax; `WRONGTYPE`, of the destination only if there is a source.
-fn lmove(call: &mut WriteCall<'_>) -> CommandResult {
-    let [_, source, destination, from, to] = call.words()?;
-    let route = Route {
-        source,
-        destination,
-        from: parse_end(from)?,
-        to: parse_end(to)?,
-    };
-    let moved = route.move_element(call.keyspace)?;
-    Ok(moved.unwrap_or(Reply::Null))
-}
-
-/// `LMPOP numkeys key [key ...] LEFT|RIGHT [COUNT count]`: removes elements of the first list that there is; replies with its
-/// key and an array of the elements, or a null array.
-///
-/// Errors: a number of keys or a count below 1; syntax; `WRONGTYPE` of a key in front of the first list.
-fn lmpop(call: &mut WriteCall<'_>) -> CommandResult {
-    let request = MultiPop::parse(call.args())?;
-    for key in &request.keys {
-        if call.keyspace.peek::<List>(key)?.is_some() {
-            return request.pop_from(call.keyspace, key);
-        }
-    }
-    Ok(Reply::NullArray)
-}
-
-/// `LPOP key [count]`: removes and replies with the first element, or null; with a count, with an array of at most so many, or
-/// a null array if the key is missing.
-///
-/// Errors: wrong number of arguments; a count that is none or negative; `WRONGTYPE`.
-fn lpop(call: &mut WriteCall<'_>) -> CommandResult {
-    pop(call, End::Left)
 }
 
 /// `LPOS key element [RANK rank] [COUNT num-matches] [MAXLEN len]`: replies with the index of the first element that is equal,
@@ -210,24 +161,6 @@ fn ltrim(call: &mut WriteCall<'_>) -> CommandResult {
     Ok(Reply::OK)
 }
 
-/// `RPOP key [count]`: as LPOP, from the tail.
-fn rpop(call: &mut WriteCall<'_>) -> CommandResult {
-    pop(call, End::Right)
-}
-
-/// `RPOPLPUSH source destination`: `LMOVE source destination RIGHT LEFT`.
-fn rpoplpush(call: &mut WriteCall<'_>) -> CommandResult {
-    let [_, source, destination] = call.words()?;
-    let route = Route {
-        source,
-        destination,
-        from: End::Right,
-        to: End::Left,
-    };
-    let moved = route.move_element(call.keyspace)?;
-    Ok(moved.unwrap_or(Reply::Null))
-}
-
 /// `RPUSH key element [element ...]`: adds elements at the tail; replies with the length. Errors: `WRONGTYPE`.
 fn rpush(call: &mut WriteCall<'_>) -> CommandResult {
     push(call, End::Right, IfMissing::Create)
@@ -258,120 +191,6 @@ fn push(call: &mut WriteCall<'_>, end: End, if_missing: IfMissing) -> CommandRes
     let len = list.len();
     call.keyspace.changed(key, pushed(end));
     Ok(Reply::count(len))
-}
-
-fn pop(call: &mut WriteCall<'_>, end: End) -> CommandResult {
-    let mut args = call.args();
-    let key = args.next()?;
-    let count = args.next_if_any();
-    if !args.is_empty() {
-        return Err(call.wrong_arity());
-    }
-    let Some(count) = count else {
-        let popped = pop_elements(call.keyspace, key, end, 1)?;
-        let element = popped.and_then(|mut elements| elements.pop());
-        return Ok(element.unwrap_or(Reply::Null));
-    };
-    let count = number::parse_integer(count)
-        .and_then(|count| usize::try_from(count).ok())
-        .ok_or(CommandError::OutOfRangePositive)?;
-    let popped = pop_elements(call.keyspace, key, end, count)?;
-    Ok(popped.map_or(Reply::NullArray, Reply::Array))
-}
-
-/// Removes at most `count` elements from one end; none if there is no list.
-pub(super) fn pop_elements(
-    keyspace: &mut Keyspace,
-    key: &[u8],
-    end: End,
-    count: usize,
-) -> Result<Option<Vec<Reply>>, CommandError> {
-    let Some(list) = keyspace.write::<List>(key)? else {
-        return Ok(None);
-    };
-    let mut popped = Vec::with_capacity(count.min(list.len()));
-    while popped.len() < count
-        && let Some(element) = list.pop(end)
-    {
-        popped.push(Reply::Bulk(element));
-    }
-    if !popped.is_empty() {
-        keyspace.changed(key, self::popped(end));
-    }
-    Ok(Some(popped))
-}
-
-/// From where to where an element is to be moved.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Route<'a> {
-    pub source: &'a [u8],
-    pub destination: &'a [u8],
-    pub from: End,
-    pub to: End,
-}
-
-impl Route<'_> {
-    /// Moves an element; none if there is no source.
-    pub(super) fn move_element(
-        &self,
-        keyspace: &mut Keyspace,
-    ) -> Result<Option<Reply>, CommandError> {
-        if keyspace.peek::<List>(self.source)?.is_none() {
-            return Ok(None);
-        }
-        keyspace.peek::<List>(self.destination)?;
-        let list = keyspace.write::<List>(self.source)?;
-        let Some(element) = list.and_then(|list| list.pop(self.from)) else {
-            return Ok(None);
-        };
-        let list = keyspace.write_or_create(self.destination, List::new)?;
-        list.push(self.to, element.clone());
-        // Redis tells of the push first.
-        keyspace.changed(self.destination, pushed(self.to));
-        keyspace.changed(self.source, popped(self.from));
-        Ok(Some(Reply::Bulk(element)))
-    }
-}
-
-/// What LMPOP and BLMPOP ask for.
-#[derive(Clone, Debug)]
-pub(super) struct MultiPop<'a> {
-    pub keys: Vec<&'a [u8]>,
-    end: End,
-    count: usize,
-}
-
-impl<'a> MultiPop<'a> {
-    /// Reads `numkeys key [key ...] LEFT|RIGHT [COUNT count]` to the end of the arguments.
-    pub(super) fn parse(mut args: Args<'a>) -> Result<MultiPop<'a>, CommandError> {
-        let keys_len = number::parse_integer(args.next()?)
-            .filter(|count| *count > 0)
-            .ok_or(CommandError::NumkeysNotPositive)?;
-        if keys_len > args.len() as i64 {
-            return Err(CommandError::Syntax);
-        }
-        let keys = (0..keys_len)
-            .map(|_| args.next())
-            .collect::<Result<_, _>>()?;
-        let end = parse_end(args.next()?)?;
-        let mut count = None;
-        while !args.is_empty() {
-            if count.is_some() || !args.keyword("COUNT") {
-                return Err(CommandError::Syntax);
-            }
-            let given = number::parse_integer(args.next()?).filter(|count| *count > 0);
-            count = Some(given.ok_or(CommandError::CountNotPositive)? as usize);
-        }
-        let count = count.unwrap_or(1);
-        Ok(MultiPop { keys, end, count })
-    }
-
-    /// Removes elements of the list at `key`; the reply.
-    pub(super) fn pop_from(&self, keyspace: &mut Keyspace, key: &[u8]) -> CommandResult {
-        let popped = pop_elements(keyspace, key, self.end, self.count)?;
-        let elements = popped.unwrap_or_default();
-        Ok(Reply::Array(vec![Reply::bulk(key), Reply::Array(elements)]))
-    }
 }
 
 /// What LPOS looks for.
@@ -491,26 +310,11 @@ fn place(index: i64, len: usize) -> Option<usize> {
     usize::try_from(index).ok().filter(|index| *index < len)
 }
 
-/// Reads `LEFT` or `RIGHT`.
-pub(super) fn parse_end(word: &[u8]) -> Result<End, CommandError> {
-    match word.to_ascii_uppercase().as_slice() {
-        b"LEFT" => Ok(End::Left),
-        b"RIGHT" => Ok(End::Right),
-        _ => Err(CommandError::Syntax),
-    }
-}
-
-fn pushed(end: End) -> Event {
+/// The event of a push.
+pub(super) fn pushed(end: End) -> Event {
     match end {
         End::Left => Event::list("lpush"),
         End::Right => Event::list("rpush"),
-    }
-}
-
-fn popped(end: End) -> Event {
-    match end {
-        End::Left => Event::list("lpop"),
-        End::Right => Event::list("rpop"),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Each tries at once, and is run again when one of its keys is written; see [`crate::blocking`].
 
-use super::list::{BOTH, MultiPop, Route, parse_end, pop_elements};
+use super::list_pop::{BOTH, MultiPop, Route, parse_end, pop_elements};
 use super::{Command, CommandResult, Family, Flag, Group, KeySpec, Words, WriteCall, timeout};
 use crate::error::CommandError;
 use crate::value::{Blob, End, List};

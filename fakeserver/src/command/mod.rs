@@ -17,6 +17,7 @@ mod cluster;
 mod config_command;
 mod connection;
 mod debug;
+mod dump;
 mod expire;
 mod generic;
 mod hash;
@@ -27,6 +28,7 @@ mod latency;
 mod lcs;
 mod list;
 mod list_blocking;
+mod list_pop;
 mod memory;
 mod object;
 mod parameter;
@@ -38,11 +40,15 @@ mod script;
 mod server_admin;
 mod set;
 mod set_algebra;
+mod sort;
 mod sorted_set;
 mod stream;
 mod string;
 mod string_range;
 mod transaction;
+mod zrange;
+mod zset_algebra;
+mod zset_pop;
 
 pub(crate) use args::Args;
 pub(crate) use call::{Caller, ControlCall, ReadCall, Words, WriteCall};
@@ -62,12 +68,15 @@ const TABLE: &[Family] = &[
     bitmap::FAMILY,
     cluster::FAMILY,
     connection::FAMILY,
+    dump::FAMILY,
+    dump::SERVER_FAMILY,
     expire::FAMILY,
     generic::FAMILY,
     hash::FAMILY,
     lcs::FAMILY,
     list::FAMILY,
     list_blocking::FAMILY,
+    list_pop::FAMILY,
     object::FAMILY,
     pubsub::FAMILY,
     scan::FAMILY,
@@ -75,9 +84,13 @@ const TABLE: &[Family] = &[
     server_admin::FAMILY,
     set::FAMILY,
     set_algebra::FAMILY,
+    sort::FAMILY,
     sorted_set::FAMILY,
     stream::FAMILY,
     string::FAMILY,
     string_range::FAMILY,
     transaction::FAMILY,
+    zrange::FAMILY,
+    zset_algebra::FAMILY,
+    zset_pop::FAMILY,
 ];

@@ -11,7 +11,6 @@ use super::recorded;
 use crate::config::{Config, Permission};
 use crate::keyspace::Classes;
 use crate::value::{Blob, number};
-use crate::wire::request::split_words;
 
 /// One name that CONFIG GET and CONFIG SET know.
 #[derive(Debug)]
@@ -198,7 +197,11 @@ impl Parameter {
 
     /// The text in the form in which it is kept.
     fn parse(&self, config: &Config, text: &[u8]) -> Result<Blob, String> {
-        let words = || split_words(text).unwrap_or_default();
+        let words = || -> Vec<&[u8]> {
+            // Redis splits at every single blank, and nothing into nothing.
+            let words = text.split(|byte| *byte == b' ');
+            words.take_while(|_| !text.is_empty()).collect()
+        };
         match &self.kind {
             Kind::Immutable | Kind::Protected => Err(self.refusal().unwrap_or_default().to_owned()),
             Kind::YesNo if text.eq_ignore_ascii_case(b"yes") => Ok(Blob::from("yes")),
@@ -290,7 +293,7 @@ fn out_of_range(min: impl std::fmt::Display, max: impl std::fmt::Display) -> Str
 }
 
 /// Reads a size with an optional unit (util.c, `memtoull`): `k` is 1000, `kb` is 1024.
-fn memory(text: &[u8]) -> Option<u64> {
+pub(super) fn memory(text: &[u8]) -> Option<u64> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, unit) = text.split_at_checked(digits)?;
     let unit: u64 = match unit.to_ascii_lowercase().as_slice() {
@@ -303,8 +306,11 @@ fn memory(text: &[u8]) -> Option<u64> {
         b"gb" => 1024 * 1024 * 1024,
         _ => return None,
     };
-    let number: u64 = std::str::from_utf8(number).ok()?.parse().ok()?;
-    number.checked_mul(unit)
+    // As C's `strtoull`: nothing is 0, too much is the maximum; and the multiplication wraps.
+    let digit =
+        |value: u64, digit: &u8| value.checked_mul(10)?.checked_add(u64::from(digit - b'0'));
+    let number = number.iter().try_fold(0, digit).unwrap_or(u64::MAX);
+    Some(number.wrapping_mul(unit))
 }
 
 fn memory_setting(text: &[u8], (min, max): (u64, u64), percent: bool) -> Result<Blob, String> {
@@ -342,12 +348,18 @@ fn choice(choices: &[&'static str], text: &[u8]) -> Result<&'static str, String>
 }
 
 /// Several words of a list, printed in the list's order; the first of the list stands for none.
-fn several_choices(choices: &[&'static str], words: &[Vec<u8>]) -> Result<Blob, String> {
+fn several_choices(choices: &[&'static str], words: &[&[u8]]) -> Result<Blob, String> {
     let mut chosen = Vec::new();
     for word in words {
         chosen.push(choice(choices, word)?);
     }
     let default = choices.first().copied().unwrap_or_default();
+    if chosen.is_empty() {
+        choice(choices, b"")?;
+    }
+    if chosen.contains(&"save") && chosen.contains(&"nosave") {
+        return Err("shutdown options SAVE and NOSAVE can't be used simultaneously".to_owned());
+    }
     let set = choices
         .iter()
         .filter(|choice| **choice != default && chosen.contains(choice));
@@ -359,11 +371,8 @@ fn several_choices(choices: &[&'static str], words: &[Vec<u8>]) -> Result<Blob, 
     }))
 }
 
-fn save_points(words: &[Vec<u8>]) -> Result<Blob, String> {
+fn save_points(words: &[&[u8]]) -> Result<Blob, String> {
     let invalid = || "Invalid save parameters".to_owned();
-    if matches!(words, [only] if only.is_empty()) {
-        return Ok(Blob::default());
-    }
     let mut kept = Vec::new();
     for pair in words.chunks(2) {
         let [seconds, changes] = pair else {
@@ -380,14 +389,14 @@ fn save_points(words: &[Vec<u8>]) -> Result<Blob, String> {
 }
 
 /// Limits by class of client: those that `words` name replace what `before` says.
-fn output_limits(before: &[u8], words: &[Vec<u8>]) -> Result<Blob, String> {
+fn output_limits(before: &[u8], words: &[&[u8]]) -> Result<Blob, String> {
     let before = String::from_utf8_lossy(before).into_owned();
     let before: Vec<&str> = before.split(' ').collect();
     let mut limits: Vec<(String, String)> = before
         .chunks(4)
         .filter_map(|limit| Some((limit.first()?.to_string(), limit.get(1..)?.join(" "))))
         .collect();
-    if words.is_empty() || !words.len().is_multiple_of(4) {
+    if !words.len().is_multiple_of(4) {
         return Err("Wrong number of arguments in buffer limit configuration.".to_owned());
     }
     for group in words.chunks(4) {
@@ -424,12 +433,7 @@ fn output_limits(before: &[u8], words: &[Vec<u8>]) -> Result<Blob, String> {
     Ok(Blob::from(limits.join(" ")))
 }
 
-fn percentiles(words: &[Vec<u8>]) -> Result<Blob, String> {
-    let words = if matches!(words, [only] if only.is_empty()) {
-        &[]
-    } else {
-        words
-    };
+fn percentiles(words: &[&[u8]]) -> Result<Blob, String> {
     let mut text = String::new();
     for word in words {
         let value: f64 = std::str::from_utf8(word)
@@ -449,7 +453,7 @@ fn percentiles(words: &[Vec<u8>]) -> Result<Blob, String> {
     Ok(Blob::from(text))
 }
 
-fn three_scores(words: &[Vec<u8>]) -> Result<Blob, String> {
+fn three_scores(words: &[&[u8]]) -> Result<Blob, String> {
     if words.len() != 3 {
         return Err("wrong number of arguments".to_owned());
     }

@@ -63,7 +63,8 @@ fn bgrewriteaof(_: &mut ControlCall<'_>) -> CommandResult {
 /// `BGSAVE [SCHEDULE]`: replies that it has begun; there is no file, so it is over at once.
 fn bgsave(call: &mut ControlCall<'_>) -> CommandResult {
     let mut args = call.args();
-    if !args.is_empty() && !(args.keyword("SCHEDULE") && args.is_empty()) {
+    args.keyword("SCHEDULE");
+    if !args.is_empty() {
         return Err(CommandError::Syntax);
     }
     save(call)?;

@@ -16,7 +16,7 @@ const BOTH: KeySpec = KeySpec::Range {
     step: 1,
 };
 
-/// SPOP leaves a set of its own for the survivors if there are at least so many times more members to go (t_set.c,
+/// SPOP leaves a set of its own for the survivors if there are at least so many times more members to go (`t_set.c`,
 /// `SPOP_MOVE_STRATEGY_MUL`); one sees it by the encoding.
 const POPPED_PER_SURVIVOR: usize = 5;
 

@@ -1,4 +1,4 @@
-//! String commands that read or set whole values, and counters (t_string.c); parts of strings are in `string_range`.
+//! String commands that read or set whole values, and counters (`t_string.c`); parts of strings are in `string_range`.
 
 use super::{
     Args, Command, CommandResult, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall,
@@ -130,18 +130,15 @@ fn incrby(call: &mut WriteCall<'_>) -> CommandResult {
 }
 
 fn increment(call: &mut WriteCall<'_>, key: &[u8], by: i64) -> CommandResult {
-    let value = match call.keyspace.write::<StringValue>(key)? {
-        Some(string) => {
-            let old = string.integer().ok_or(CommandError::NotAnInteger)?;
-            let new = old.checked_add(by).ok_or(CommandError::IncrementOverflow)?;
-            *string = StringValue::Integer(new);
-            new
-        }
-        None => {
-            call.keyspace
-                .set(key, StringValue::Integer(by).into_value());
-            by
-        }
+    let value = if let Some(string) = call.keyspace.write::<StringValue>(key)? {
+        let old = string.integer().ok_or(CommandError::NotAnInteger)?;
+        let new = old.checked_add(by).ok_or(CommandError::IncrementOverflow)?;
+        *string = StringValue::Integer(new);
+        new
+    } else {
+        let value = StringValue::Integer(by).into_value();
+        call.keyspace.set(key, value);
+        by
     };
     call.keyspace.changed(key, Event::string("incrby"));
     Ok(Reply::Integer(value))
@@ -449,9 +446,9 @@ impl<'a> Expiry<'a> {
         Some(time)
             .filter(|time| *time > 0)
             .and_then(|time| time.checked_mul(factor))
-            .and_then(|millis| match self.is_absolute {
-                true => Some(millis),
-                false => millis.checked_add(now.millis()),
+            .and_then(|millis| {
+                let base = if self.is_absolute { 0 } else { now.millis() };
+                millis.checked_add(base)
             })
             .ok_or(CommandError::InvalidExpire(command))
     }

@@ -1,4 +1,4 @@
-//! String commands that work on parts of a string (t_string.c).
+//! String commands that work on parts of a string (`t_string.c`).
 
 use super::{Command, CommandResult, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall};
 use crate::config::Config;

@@ -13,6 +13,9 @@ pub enum End {
     Right,
 }
 
+/// So many elements are removed one by one, each of which moves the nearer end of the list; more of them in one pass.
+const SINGLY_REMOVED_MAX: usize = 2;
+
 /// The value of a list key.
 #[derive(Clone, Debug, Default)]
 pub struct List {
@@ -85,20 +88,26 @@ impl List {
 
     /// Removes the elements equal to these bytes, from one end on and at most `count`; how many there were.
     pub fn remove_equal(&mut self, element: &[u8], end: End, count: usize) -> usize {
-        let equal = self.elements.iter().filter(|each| ***each == *element);
-        let equal = equal.count();
-        // From the tail the first ones in the list are those that stay.
-        let spared = match end {
-            End::Left => 0,
-            End::Right => equal.saturating_sub(count),
+        let places = self.elements.iter().enumerate();
+        let hit = |(place, each): (usize, &Blob)| (each.as_bytes() == element).then_some(place);
+        let mut places: Vec<usize> = match end {
+            End::Left => places.filter_map(hit).take(count).collect(),
+            End::Right => places.rev().filter_map(hit).take(count).collect(),
         };
-        let mut seen = 0;
-        self.elements.retain(|each| {
-            let hit = each.as_bytes() == element;
-            seen += usize::from(hit);
-            !(hit && seen > spared && seen - spared <= count)
+        places.sort_unstable();
+        if places.len() <= SINGLY_REMOVED_MAX {
+            for place in places.iter().rev() {
+                self.elements.remove(*place);
+            }
+            return places.len();
+        }
+        let (mut place, mut next) = (0, places.iter().peekable());
+        self.elements.retain(|_| {
+            let stays = next.next_if(|removed| **removed == place).is_none();
+            place += 1;
+            stays
         });
-        equal.min(count)
+        places.len()
     }
 
     /// Keeps the elements of a range of indexes, which must not go beyond the end.

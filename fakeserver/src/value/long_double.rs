@@ -1,6 +1,8 @@
 //! [`LongDouble`]: the 80-bit number of x87 in which Redis computes INCRBYFLOAT and HINCRBYFLOAT (util.c, `string2ld` and
 //! `ld2string`). A `f64` would print other digits: 0.1 + 0.2 is 0.3 there.
 
+use std::fmt::Write;
+
 use super::number;
 
 /// Longest text that Redis reads as a number.
@@ -13,6 +15,9 @@ const POWER_MAX: i64 = 16_384;
 const DECIMALS: u32 = 17;
 /// Decimal exponents beyond which every number is infinite or vanishes; bounds the work of reading one.
 const DECIMAL_POWER_MAX: i64 = 5_000;
+
+/// Bits of a quotient: two more than the mantissa, and one for the rest, decide every rounding.
+const QUOTIENT_BITS: i64 = 66;
 
 /// A number `mantissa * 2^exponent` with a mantissa of 64 bits, rounded as x87 rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,17 +154,15 @@ impl LongDouble {
         if numerator.bits() == 0 {
             return Some(LongDouble::ZERO);
         }
-        // Two bits more than the mantissa, and one for the rest, decide every rounding.
-        const BITS: i64 = 66;
-        let shift = BITS - (numerator.bits() as i64 - denominator.bits() as i64);
+        let shift = QUOTIENT_BITS - (numerator.bits() as i64 - denominator.bits() as i64);
         if shift >= 0 {
             numerator.shift_left(shift as usize);
         } else {
             denominator.shift_left(shift.unsigned_abs() as usize);
         }
-        denominator.shift_left(BITS as usize);
+        denominator.shift_left(QUOTIENT_BITS as usize);
         let mut quotient = 0_u128;
-        for _ in 0..=BITS {
+        for _ in 0..=QUOTIENT_BITS {
             quotient <<= 1;
             if numerator.subtract_if_not_less(&denominator) {
                 quotient |= 1;
@@ -376,12 +379,10 @@ impl Natural {
             rest.trim();
             groups.push(remainder);
         }
-        let mut text = String::new();
-        for (at, group) in groups.iter().rev().enumerate() {
-            text += &match at {
-                0 => format!("{group}"),
-                _ => format!("{group:09}"),
-            };
+        let mut text = groups.pop().unwrap_or(0).to_string();
+        for group in groups.iter().rev() {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "{group:09}");
         }
         text
     }

@@ -8,6 +8,7 @@ pub mod hash;
 pub mod list;
 pub mod long_double;
 pub mod number;
+pub mod ordered;
 pub mod set;
 pub mod sorted_set;
 pub mod string;

@@ -30,6 +30,25 @@ pub fn parse_integer(text: &[u8]) -> Option<i64> {
 /// Parses a double as Redis reads scores and increments: what C's `strtod` takes, hexadecimal and `inf` included, without
 /// blanks; neither `nan` nor what overflows or vanishes.
 pub fn parse_float(text: &[u8]) -> Option<f64> {
+    read_float(text).and_then(|(value, in_range)| in_range.then_some(value))
+}
+
+/// Parses the limit of a score range as Redis does, with `strtod` on a C string: blanks in front are skipped, no text at all
+/// is 0, a NUL byte ends it, and what overflows or vanishes is an infinity or 0.
+pub fn parse_range_limit(text: &[u8]) -> Option<f64> {
+    let text = &text[..memchr::memchr(0, text).unwrap_or(text.len())];
+    if text.is_empty() {
+        return Some(0.0);
+    }
+    let blanks = text
+        .iter()
+        .take_while(|byte| matches!(byte, b' ' | b'\t'..=b'\r'))
+        .count();
+    read_float(&text[blanks..]).map(|(value, _)| value)
+}
+
+/// The number that a text spells, unless it is NaN, and whether a double can hold it.
+fn read_float(text: &[u8]) -> Option<(f64, bool)> {
     let (negative, body) = match text {
         [b'-', body @ ..] => (true, body),
         [b'+', body @ ..] => (false, body),
@@ -41,10 +60,15 @@ pub fn parse_float(text: &[u8]) -> Option<f64> {
         [b'+' | b'-', ..] => return None,
         body => std::str::from_utf8(body).ok()?.parse().ok()?,
     };
-    let is_number = !value.is_nan();
+    if value.is_nan() {
+        return None;
+    }
     let overflows = value.is_infinite() && body.iter().any(u8::is_ascii_digit);
     let vanishes = value == 0.0 && has_nonzero_digit(body);
-    (is_number && !overflows && !vanishes).then_some(if negative { -value } else { value })
+    Some((
+        if negative { -value } else { value },
+        !overflows && !vanishes,
+    ))
 }
 
 /// Whether a digit of the mantissa is not zero.
@@ -275,6 +299,26 @@ mod tests {
             "0x1.2.3",
         ] {
             assert_eq!(parse_float(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn limits_of_score_ranges_are_read_leniently() {
+        let good: [(&str, f64); 8] = [
+            ("", 0.0),
+            (" 1", 1.0),
+            ("\t-inf", f64::NEG_INFINITY),
+            ("1\0abc", 1.0),
+            ("1e400", f64::INFINITY),
+            ("0x1p2000", f64::INFINITY),
+            ("1e-400", 0.0),
+            ("0x3", 3.0),
+        ];
+        for (text, value) in good {
+            assert_eq!(parse_range_limit(text.as_bytes()), Some(value), "{text}");
+        }
+        for text in ["1 ", "nan", "a", "1a", " "] {
+            assert_eq!(parse_range_limit(text.as_bytes()), None, "{text}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! [`Set`]: the value of a set key.
 
 use super::either::Either;
+use super::string::Decimal;
 use super::{Blob, Dict, number};
 use crate::config::Config;
 
@@ -51,7 +52,7 @@ impl Member<'_> {
     /// The member's bytes.
     pub fn to_blob(self) -> Blob {
         match self {
-            Member::Integer(value) => Blob::from(value.to_string()),
+            Member::Integer(value) => Blob::from(Decimal::new(value).as_bytes()),
             Member::Text(text) => text.clone(),
         }
     }
@@ -132,7 +133,7 @@ impl Set {
                 integers.binary_search(&value).is_ok()
             }
             (_, Member::Text(text)) => self.contains(text),
-            (_, Member::Integer(_)) => self.contains(&member.to_blob()),
+            (_, Member::Integer(value)) => self.contains(Decimal::new(value).as_bytes()),
         }
     }
 
@@ -151,7 +152,7 @@ impl Set {
     pub fn add_member(&mut self, member: Member<'_>, limits: SetLimits) -> bool {
         match member {
             Member::Integer(value) if self.integers().is_some() => self.add_integer(value, limits),
-            Member::Integer(_) => self.add(&member.to_blob(), limits),
+            Member::Integer(value) => self.add(Decimal::new(value).as_bytes(), limits),
             Member::Text(text) => self.add(text, limits),
         }
     }
@@ -210,7 +211,7 @@ impl Set {
         if let Form::Integers(integers) = &self.form {
             let mut table = Dict::new(self.seed);
             for value in integers {
-                table.insert(&Member::Integer(*value).to_blob(), ());
+                table.insert(Decimal::new(*value).as_bytes(), ());
             }
             self.form = Form::Table(table);
         }

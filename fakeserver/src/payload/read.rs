@@ -1,0 +1,174 @@
+//! Bytes to values (rdb.c, `rdbLoadObject`). Nothing is reserved for a length that the bytes only claim.
+
+use super::{code, compact, listpack, lzf};
+use crate::config::Config;
+use crate::keyspace::{Typed, Value};
+use crate::value::{Blob, Hash, HashLimits, List, Set, SetLimits, StringValue};
+
+/// The value that the bytes start with; what follows it is not looked at, by Redis neither. None if it is malformed or empty.
+pub(super) fn value(bytes: &[u8], config: &Config, seed: u64) -> Option<Value> {
+    let (code, rest) = bytes.split_first()?;
+    let mut reader = Reader(rest);
+    let value = match *code {
+        code::STRING => StringValue::from_blob(reader.string()?).into_value(),
+        code::LIST => list(reader.strings(1)?),
+        code::LIST_ZIPLIST => list(compact::read_ziplist(&reader.string()?)?),
+        code::LIST_QUICKLIST => list(reader.nodes(Reader::ziplist_node)?),
+        code::LIST_QUICKLIST_2 => list(reader.nodes(Reader::listpack_node)?),
+        code::SET => set(&reader.strings(1)?, config, seed)?,
+        code::SET_INTSET => {
+            let integers = compact::read_intset(&reader.string()?)?;
+            let members: Vec<_> = integers
+                .iter()
+                .map(i64::to_string)
+                .map(Blob::from)
+                .collect();
+            set(&members, config, seed)?
+        }
+        code::HASH => hash(&reader.strings(2)?, HashLimits::of(config), seed)?,
+        code::HASH_ZIPMAP => hash(
+            &compact::read_zipmap(&reader.string()?)?,
+            HashLimits::of(config),
+            seed,
+        )?,
+        code::HASH_ZIPLIST => {
+            packed_hash(&compact::read_ziplist(&reader.string()?)?, config, seed)?
+        }
+        code::HASH_LISTPACK => packed_hash(&listpack::read(&reader.string()?)?, config, seed)?,
+        _ => return None,
+    };
+    (!value.is_empty_container()).then_some(value)
+}
+
+fn list(elements: Vec<Blob>) -> Value {
+    List::from_iter(elements).into_value()
+}
+
+/// None if a member comes twice.
+fn set(members: &[Blob], config: &Config, seed: u64) -> Option<Value> {
+    let set = Set::from_members(members, SetLimits::of(config), seed);
+    (set.len() == members.len()).then(|| set.into_value())
+}
+
+/// Redis keeps a packed hash packed whatever the length of its values.
+fn packed_hash(words: &[Blob], config: &Config, seed: u64) -> Option<Value> {
+    let limits = HashLimits {
+        value_len_max: usize::MAX,
+        ..HashLimits::of(config)
+    };
+    hash(words, limits, seed)
+}
+
+/// None if a field comes twice or has no value.
+fn hash(words: &[Blob], limits: HashLimits, seed: u64) -> Option<Value> {
+    let (pairs, []) = words.as_chunks::<2>() else {
+        return None;
+    };
+    let fields = pairs.len();
+    let pairs = pairs.iter().map(|[field, value]| (field, value.clone()));
+    let hash = Hash::from_pairs(pairs, limits, seed);
+    (hash.len() == fields).then(|| hash.into_value())
+}
+
+/// What is still to be read.
+#[derive(Debug)]
+struct Reader<'a>(&'a [u8]);
+
+/// A length, or the form of a string that has none.
+#[derive(Clone, Copy, Debug)]
+enum Length {
+    Plain(usize),
+    Integer(usize),
+    Compressed,
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn chunk<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (taken, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*taken)
+    }
+
+    fn length_or_form(&mut self) -> Option<Length> {
+        let [first] = self.chunk()?;
+        let low = usize::from(first & 0x3f);
+        Some(match first {
+            0..=0x3f => Length::Plain(low),
+            0x40..=0x7f => {
+                let [second] = self.chunk()?;
+                Length::Plain(low << 8 | usize::from(second))
+            }
+            0x80 => Length::Plain(u32::from_be_bytes(self.chunk()?) as usize),
+            0x81 => Length::Plain(usize::try_from(u64::from_be_bytes(self.chunk()?)).ok()?),
+            0xc0 => Length::Integer(1),
+            0xc1 => Length::Integer(2),
+            0xc2 => Length::Integer(4),
+            0xc3 => Length::Compressed,
+            _ => return None,
+        })
+    }
+
+    fn length(&mut self) -> Option<usize> {
+        match self.length_or_form()? {
+            Length::Plain(len) => Some(len),
+            Length::Integer(_) | Length::Compressed => None,
+        }
+    }
+
+    fn string(&mut self) -> Option<Blob> {
+        match self.length_or_form()? {
+            Length::Plain(len) => self.take(len).map(Blob::from),
+            Length::Integer(width) => {
+                let value = listpack::little_endian(self.take(width)?);
+                Some(Blob::from(value.to_string()))
+            }
+            Length::Compressed => {
+                let (compressed, len) = (self.length()?, self.length()?);
+                lzf::decompress(self.take(compressed)?, len).map(Blob::from)
+            }
+        }
+    }
+
+    /// A number, and so many strings times `each`.
+    fn strings(&mut self, each: usize) -> Option<Vec<Blob>> {
+        let count = self.length()?.checked_mul(each)?;
+        // Each takes at least a byte.
+        if count > self.0.len() {
+            return None;
+        }
+        (0..count).map(|_| self.string()).collect()
+    }
+
+    /// The elements of a quicklist, whose nodes `node` reads.
+    fn nodes(&mut self, node: impl Fn(&mut Self) -> Option<Vec<Blob>>) -> Option<Vec<Blob>> {
+        let mut elements = Vec::new();
+        for _ in 0..self.length()? {
+            elements.append(&mut node(self)?);
+        }
+        Some(elements)
+    }
+
+    fn ziplist_node(&mut self) -> Option<Vec<Blob>> {
+        compact::read_ziplist(&self.string()?)
+    }
+
+    fn listpack_node(&mut self) -> Option<Vec<Blob>> {
+        let is_plain = match self.length()? {
+            1 => true,
+            2 => false,
+            _ => return None,
+        };
+        let node = self.string()?;
+        if is_plain {
+            Some(vec![node])
+        } else {
+            listpack::read(&node)
+        }
+    }
+}

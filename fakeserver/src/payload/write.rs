@@ -1,0 +1,130 @@
+//! Values to bytes (rdb.c, `rdbSaveObject`).
+
+use super::listpack::Writer;
+use super::{code, compact};
+use crate::keyspace::Value;
+use crate::value::{Hash, List, Set, StringValue, number};
+
+/// Longest string that is looked at as the spelling of an integer.
+const INTEGER_LEN_MAX: usize = 11;
+
+/// Most bytes of a quicklist's node where `list-max-listpack-size` is as it was born.
+const NODE_LEN_MAX: usize = 8192;
+
+/// The containers of a quicklist's nodes.
+const NODE_PLAIN: u64 = 1;
+const NODE_PACKED: u64 = 2;
+
+/// Appends the type's code and the value; none if the type has no form here.
+pub(super) fn value(out: &mut Vec<u8>, value: &Value) -> Option<()> {
+    match value {
+        Value::String(value) => string_value(out, value),
+        Value::List(value) => list(out, value),
+        Value::Hash(value) => hash(out, value),
+        Value::Set(value) => set(out, value),
+        Value::SortedSet(_) => return None,
+    }
+    Some(())
+}
+
+fn string_value(out: &mut Vec<u8>, value: &StringValue) {
+    out.push(code::STRING);
+    string(out, &value.bytes());
+}
+
+fn list(out: &mut Vec<u8>, list: &List) {
+    let mut nodes: Vec<(u64, Vec<u8>)> = Vec::new();
+    let mut open = Writer::new();
+    let close = |open: &mut Writer, nodes: &mut Vec<_>| {
+        let node = std::mem::replace(open, Writer::new());
+        if !node.is_empty() {
+            nodes.push((NODE_PACKED, node.finish()));
+        }
+    };
+    for element in list.iter() {
+        if element.len() > NODE_LEN_MAX {
+            close(&mut open, &mut nodes);
+            nodes.push((NODE_PLAIN, element.to_vec()));
+            continue;
+        }
+        // An element needs at most so many bytes besides its own.
+        if open.len() + element.len() + 8 > NODE_LEN_MAX {
+            close(&mut open, &mut nodes);
+        }
+        open.push(element);
+    }
+    close(&mut open, &mut nodes);
+    out.push(code::LIST_QUICKLIST_2);
+    length(out, nodes.len() as u64);
+    for (container, bytes) in nodes {
+        length(out, container);
+        string(out, &bytes);
+    }
+}
+
+fn hash(out: &mut Vec<u8>, hash: &Hash) {
+    if hash.table().is_some() {
+        out.push(code::HASH);
+        length(out, hash.len() as u64);
+        for (field, value) in hash.iter() {
+            string(out, field);
+            string(out, value);
+        }
+        return;
+    }
+    out.push(code::HASH_LISTPACK);
+    let mut pack = Writer::new();
+    for (field, value) in hash.iter() {
+        pack.push(field);
+        pack.push(value);
+    }
+    string(out, &pack.finish());
+}
+
+fn set(out: &mut Vec<u8>, set: &Set) {
+    if let Some(integers) = set.integers() {
+        out.push(code::SET_INTSET);
+        string(out, &compact::write_intset(integers));
+        return;
+    }
+    out.push(code::SET);
+    length(out, set.len() as u64);
+    for member in set.iter() {
+        string(out, &member.to_blob());
+    }
+}
+
+/// A string; a short spelling of an integer of at most 32 bits as that integer.
+fn string(out: &mut Vec<u8>, bytes: &[u8]) {
+    let integer = (bytes.len() <= INTEGER_LEN_MAX)
+        .then(|| number::parse_integer(bytes))
+        .flatten()
+        .and_then(|value| i32::try_from(value).ok());
+    let Some(value) = integer else {
+        length(out, bytes.len() as u64);
+        out.extend_from_slice(bytes);
+        return;
+    };
+    let (mark, width) = match value {
+        -0x80..=0x7f => (0xc0, 1),
+        -0x8000..=0x7fff => (0xc1, 2),
+        _ => (0xc2, 4),
+    };
+    out.push(mark);
+    out.extend(value.to_le_bytes().into_iter().take(width));
+}
+
+/// A length, in one byte up to 6 bits, in two up to 14, else behind a mark in four or eight.
+fn length(out: &mut Vec<u8>, len: u64) {
+    if len < 0x40 {
+        out.push(len as u8);
+    } else if len < 0x4000 {
+        out.extend_from_slice(&(0x4000 | len as u16).to_be_bytes());
+    } else if let Ok(len) = u32::try_from(len) {
+        out.push(0x80);
+        out.extend_from_slice(&len.to_be_bytes());
+    } else {
+        out.push(0x81);
+        out.extend_from_slice(&len.to_be_bytes());
+    }
+}

@@ -1,0 +1,431 @@
+//! [`Maker`]: draws to commands.
+
+use std::sync::LazyLock;
+
+use super::entropy::Entropy;
+use super::form::{self, Form, Part};
+use super::script::SCRIPTS;
+use super::{CLIENTS, Program, Start, Step, find, grammar, row_name, slot};
+use crate::compare::Order;
+
+/// A transaction of so many commands is ended.
+const QUEUE_MAX: usize = 6;
+
+/// Draws from here on keep to the program's stretches of the grammar, of so many forms each.
+const DWELL: usize = 1 << 15;
+const STRETCH_LEN: usize = 8;
+
+/// Deeper commands inside of commands are not drawn.
+const DEPTH_MAX: usize = 1;
+
+/// Seconds since the epoch, far ahead.
+const FUTURE: usize = 4_102_444_800;
+
+/// A form with its grammar taken apart.
+struct Ready {
+    form: &'static Form,
+    parts: Vec<Part>,
+    /// It holds another command.
+    nests: bool,
+}
+
+/// The forms of the rows that there are.
+static READY: LazyLock<Vec<Ready>> = LazyLock::new(|| {
+    let there = |form: &&Form| form.silent.is_none() && find(form.name).is_some();
+    let ready = |form: &'static Form| Ready {
+        form,
+        parts: form::parse(form.grammar),
+        nests: ["script", "sha", "command"].contains(&form.grammar),
+    };
+    grammar::FORMS.iter().filter(there).map(ready).collect()
+});
+
+/// Indices of [`READY`], each as often as its weight says.
+static DRAWN: LazyLock<Vec<usize>> = LazyLock::new(|| {
+    let weighted = |(at, ready): (usize, &Ready)| vec![at; ready.form.weight as usize];
+    READY.iter().enumerate().flat_map(weighted).collect()
+});
+
+/// For each form a number that draws it.
+pub(super) fn first_draws() -> Vec<u16> {
+    let first = |form: usize| DRAWN.iter().position(|drawn| *drawn == form);
+    (0..READY.len())
+        .filter_map(first)
+        .map(|at| at as u16)
+        .collect()
+}
+
+/// The options of the form that a number draws, and the empty one.
+pub(super) fn options(which: u16) -> Vec<&'static str> {
+    let mut options = vec![""];
+    if let Some(form) = DRAWN.get(usize::from(which)) {
+        form::literals(&READY[*form].parts, &mut options);
+    }
+    options
+}
+
+/// Makes a program command by command.
+pub(super) struct Maker {
+    program: Program,
+    /// Commands queued by each connection that is in a transaction.
+    queued: [Option<usize>; CLIENTS],
+    /// Where the stretches of the grammar begin on which the program dwells.
+    stretches: [usize; 2],
+    /// Which key it dwells on.
+    key: usize,
+}
+
+/// A command while its words are drawn.
+#[derive(Default)]
+struct Drawing {
+    words: Vec<Vec<u8>>,
+    options: Vec<&'static str>,
+    /// Number of keys of the last list of keys.
+    key_count: usize,
+    /// How to compare the reply of a command inside, and whether it leaves something random behind.
+    inner: Option<(Order, Option<Vec<u8>>)>,
+    pause: bool,
+    /// Keys may fall due at once: nobody is in a transaction.
+    may_pause: bool,
+    serial: usize,
+    depth: usize,
+    key: usize,
+}
+
+impl Maker {
+    pub(super) fn new(start: Start) -> Maker {
+        let [style, first, second, key] = start;
+        let mut maker = Maker {
+            program: Program {
+                protocols: if style.is_multiple_of(2) {
+                    ["2", "3"]
+                } else {
+                    ["3", "2"]
+                },
+                steps: Vec::new(),
+            },
+            queued: [None; CLIENTS],
+            stretches: [first, second].map(|at| usize::from(at) * READY.len() / 256),
+            key: usize::from(key),
+        };
+        let lines = match style / 64 {
+            0 => return maker,
+            1 | 2 => SMALL,
+            _ => LARGE,
+        };
+        for line in lines {
+            let words = line.split(' ').map(|word| match word {
+                "L" => vec![b'L'; 70],
+                word => word.as_bytes().to_vec(),
+            });
+            let words: Vec<Vec<u8>> = words.collect();
+            if fakeserver::command::lookup(&words[0]).is_some() {
+                maker.plain(0, words);
+            }
+        }
+        maker
+    }
+
+    /// Adds the command that a draw stands for, and what has to follow it.
+    pub(super) fn add(&mut self, which: u16, bytes: &[u8]) {
+        let mut entropy = Entropy::new(bytes);
+        // The first connection sends most commands; the other one gets between.
+        let client = usize::from(entropy.below(4) == 3);
+        if self.queued[client].is_some_and(|queued| queued >= QUEUE_MAX) {
+            let end: &[u8] = if entropy.below(8) == 7 {
+                b"DISCARD"
+            } else {
+                b"EXEC"
+            };
+            self.plain(client, vec![end.to_vec()]);
+            return;
+        }
+        let ready = &READY[self.form(usize::from(which))];
+        let mut drawing = Drawing {
+            serial: self.program.steps.len(),
+            key: self.key,
+            may_pause: self.queued.iter().all(Option::is_none),
+            ..Drawing::default()
+        };
+        drawing.command(ready, &mut entropy);
+        let mut order = ready.form.order;
+        let mut random = ready
+            .form
+            .then_delete
+            .then(|| drawing.words.get(1).cloned())
+            .flatten();
+        if let Some((inner_order, inner_random)) = drawing.inner.take()
+            && ready.form.runs
+        {
+            order = inner_order;
+            random = inner_random;
+        }
+        let pause = drawing.pause.then(|| due_key(&drawing.words)).flatten();
+        drawing.spoil(ready.form.name.split(' ').count(), &mut entropy);
+        self.push(Step {
+            client,
+            words: drawing.words,
+            order,
+            command: row_name(ready.form.name),
+            options: drawing.options,
+            pause: pause.is_some(),
+            follows: false,
+        });
+        // Looking at a due key removes it, on both servers at the same place of the program.
+        if let Some(key) = pause {
+            self.follow(client, vec![b"EXISTS".to_vec(), key]);
+        }
+        if let Some(key) = random {
+            self.follow(client, vec![b"DEL".to_vec(), key]);
+        }
+    }
+
+    /// The form that a number stands for: any, or, in the upper half, one of the program's stretches.
+    fn form(&self, which: usize) -> usize {
+        if which < DWELL {
+            return DRAWN[which % DRAWN.len()];
+        }
+        let stretch = self.stretches[which % 2];
+        (stretch + which / 2 % STRETCH_LEN) % READY.len()
+    }
+
+    /// The program, with its transactions ended.
+    pub(super) fn finish(mut self) -> Program {
+        for client in 0..CLIENTS {
+            if self.queued[client].is_some() {
+                self.plain(client, vec![b"EXEC".to_vec()]);
+            }
+        }
+        self.program
+    }
+
+    fn follow(&mut self, client: usize, words: Vec<Vec<u8>>) {
+        self.plain(client, words);
+        if let Some(step) = self.program.steps.last_mut() {
+            step.follows = true;
+        }
+    }
+
+    fn plain(&mut self, client: usize, words: Vec<Vec<u8>>) {
+        let command = String::from_utf8_lossy(&words[0]).to_ascii_lowercase();
+        self.push(Step {
+            client,
+            words,
+            order: Order::Exact,
+            command,
+            options: Vec::new(),
+            pause: false,
+            follows: false,
+        });
+    }
+
+    /// Adds a step and keeps count of the transaction as far as its words tell; a wrong guess costs nothing but a stray EXEC.
+    fn push(&mut self, step: Step) {
+        let queued = &mut self.queued[step.client];
+        match (step.command.as_str(), &queued) {
+            ("multi", None) if step.words.len() == 1 => *queued = Some(0),
+            ("exec" | "discard" | "reset" | "quit", _) if step.words.len() == 1 => *queued = None,
+            (_, Some(count)) => *queued = Some(count + 1),
+            _ => {}
+        }
+        self.program.steps.push(step);
+    }
+}
+
+impl Drawing {
+    fn command(&mut self, ready: &'static Ready, entropy: &mut Entropy<'_>) {
+        let name = ready
+            .form
+            .name
+            .split(' ')
+            .map(|word| word.as_bytes().to_vec());
+        self.words.extend(name);
+        self.sequence(&ready.parts, entropy);
+    }
+
+    fn sequence(&mut self, parts: &[Part], entropy: &mut Entropy<'_>) {
+        for part in parts {
+            match part {
+                Part::Literal(word) => {
+                    self.options.push(word);
+                    self.words.push(word.as_bytes().to_vec());
+                }
+                Part::Slot(slot) => self.slot(slot, entropy),
+                Part::Choice(choices) => {
+                    let choice = entropy.below(choices.len());
+                    self.sequence(&choices[choice], entropy);
+                }
+                Part::Repeat(parts) => {
+                    // Once, mostly.
+                    for _ in 0..=[0, 0, 1, 2][entropy.below(4)] {
+                        self.sequence(parts, entropy);
+                    }
+                }
+            }
+        }
+    }
+
+    fn slot(&mut self, slot: &'static str, entropy: &mut Entropy<'_>) {
+        if let Some(word) = slot::word(slot, self.key, entropy) {
+            self.words.push(word);
+            return;
+        }
+        match slot {
+            "secs" | "millis" | "at" | "milliat" => {
+                let word = self.time(slot, entropy);
+                self.words.push(word);
+            }
+            "zsets" | "sets" | "lists" => self.counted(slot, entropy),
+            "sortable" => {
+                let slot = ["list", "zset", "set"][entropy.below(3)];
+                self.slot(slot, entropy);
+            }
+            "weights" => {
+                self.options.push("WEIGHTS");
+                self.words.push(b"WEIGHTS".to_vec());
+                let missing = usize::from(entropy.seldom());
+                for _ in missing..self.key_count {
+                    self.slot("weight", entropy);
+                }
+            }
+            "command" => self.inner_command(entropy),
+            "script" | "sha" | "source" | "digest" => self.script(slot, entropy),
+            _ => panic!("a grammar names a slot that there is not: {slot}"),
+        }
+    }
+
+    /// A deadline or remaining time. No two steps draw the same, so that GT and LT do not depend on milliseconds.
+    fn time(&mut self, slot: &str, entropy: &mut Entropy<'_>) -> Vec<u8> {
+        let base = 100 * (1 + entropy.below(4)) + self.serial;
+        if entropy.seldom() {
+            let odd: [&[u8]; 5] = [b"0", b"-1", b"abc", b"9223372036854775807", b"1"];
+            let odd = entropy.pick(&odd);
+            if slot != "millis" && odd == b"1" {
+                return b"-5".to_vec();
+            }
+            if odd == b"1" {
+                self.pause = self.may_pause;
+                return if self.may_pause { b"1" } else { &b"abc"[..] }.to_vec();
+            }
+            return odd.to_vec();
+        }
+        let value = match slot {
+            "secs" => base,
+            "millis" => base * 1000,
+            "at" => FUTURE + base,
+            _ => (FUTURE + base) * 1000,
+        };
+        value.to_string().into_bytes()
+    }
+
+    /// A number of keys and the keys.
+    fn counted(&mut self, slot: &'static str, entropy: &mut Entropy<'_>) {
+        let keys = slot.strip_suffix('s').unwrap_or(slot);
+        self.key_count = 1 + entropy.below(3);
+        let told = match (entropy.seldom(), entropy.below(2)) {
+            (false, _) => self.key_count,
+            (true, 0) => self.key_count + 3,
+            (true, _) => 0,
+        };
+        self.words.push(told.to_string().into_bytes());
+        for _ in 0..self.key_count {
+            self.slot(keys, entropy);
+        }
+    }
+
+    /// A whole command among the arguments.
+    fn inner_command(&mut self, entropy: &mut Entropy<'_>) {
+        let (high, low) = (entropy.below(256), entropy.below(256));
+        let which = (high * 256 + low) % DRAWN.len();
+        let flat = DRAWN.iter().cycle().skip(which).take(DRAWN.len());
+        let Some(ready) = flat.map(|at| &READY[*at]).find(|ready| !ready.nests) else {
+            return;
+        };
+        let mut inner = Drawing {
+            serial: self.serial,
+            depth: self.depth + 1,
+            key: self.key,
+            ..Drawing::default()
+        };
+        inner.command(ready, entropy);
+        let random = ready
+            .form
+            .then_delete
+            .then(|| inner.words.get(1).cloned())
+            .flatten();
+        self.words.append(&mut inner.words);
+        self.inner = Some((ready.form.order, random));
+    }
+
+    fn script(&mut self, slot: &str, entropy: &mut Entropy<'_>) {
+        if self.depth > DEPTH_MAX {
+            return;
+        }
+        let any = entropy.below(2) == 0;
+        let script = &SCRIPTS[if any {
+            entropy.below(3)
+        } else {
+            entropy.below(SCRIPTS.len())
+        }];
+        let digest = redis::Script::new(script.source).get_hash().to_owned();
+        match slot {
+            "source" => return self.words.push(script.source.into()),
+            "digest" if entropy.seldom() => return self.words.push(vec![b'0'; 40]),
+            "digest" => return self.words.push(digest.into()),
+            "sha" => self.words.push(digest.into()),
+            _ => self.words.push(script.source.into()),
+        }
+        let literals = self.options.len();
+        self.sequence(&form::parse(script.arguments), entropy);
+        // The numbers of keys are not options of EVAL.
+        self.options.truncate(literals);
+    }
+
+    /// Now and then a command is not as its grammar wants it.
+    fn spoil(&mut self, name_len: usize, entropy: &mut Entropy<'_>) {
+        match entropy.below(64) {
+            63 if self.words.len() > name_len => {
+                self.words.pop();
+                self.options.clear();
+            }
+            62 => self.words.push(b"EXTRA".to_vec()),
+            58..=61 => self.words[0].make_ascii_lowercase(),
+            _ => {}
+        }
+    }
+}
+
+/// The key that a command gives a time to.
+fn due_key(words: &[Vec<u8>]) -> Option<Vec<u8>> {
+    words.get(1).cloned()
+}
+
+/// What most programs begin with.
+const SMALL: &[&str] = &[
+    "SET s0 10",
+    "SET s1 hello",
+    "SET c0 5",
+    "HSET h0 f0 1 f1 x n0 7",
+    "HSET h1 n0 1.5",
+    "RPUSH l0 a b c 1 2",
+    "RPUSH l1 3 1 2",
+    "SADD t0 1 2 3",
+    "SADD t1 a b 2",
+    "ZADD z0 1 a 2 b 3 c",
+    "ZADD z1 2.5 b 1 d",
+    "ZADD y0 0 a 0 b 0 c 0 d",
+];
+
+/// Values that do not fit into small encodings; `L` stands for a long text.
+const LARGE: &[&str] = &[
+    "SET s0 L",
+    "SET s1 12345678901234567890",
+    "SET c0 9223372036854775806",
+    "HSET h0 f0 L f1 x n0 7",
+    "RPUSH l0 L a b c",
+    "SADD t0 1 2 L",
+    "SADD t1 9223372036854775807 -1 2",
+    "ZADD z0 1 L 2 b 3 c",
+    "ZADD z1 inf a -inf b 1e300 c",
+    "ZADD y0 0 L 0 a 0 b",
+];

@@ -1,0 +1,130 @@
+//! What the slots of a grammar are filled with.
+
+use super::entropy::Entropy;
+
+/// Values that any command may meet, for one word.
+const ODD: &[&[u8]] = &[
+    b"abc",
+    b"",
+    b"9223372036854775807",
+    b"-9223372036854775808",
+    b"1.5",
+    b" 1",
+    b"nan",
+];
+
+/// A text longer than what small encodings hold.
+const LONG: &[u8] = &[b'L'; 70];
+
+/// Keys by type. Commands mostly meet the type that they want, since each type has its own names.
+const STRINGS: &[&[u8]] = &[b"s0", b"s1", b"s\x00\xff", b"c0"];
+const COUNTERS: &[&[u8]] = &[b"c0", b"c1"];
+const HASHES: &[&[u8]] = &[b"h0", b"h1", b"h2"];
+const LISTS: &[&[u8]] = &[b"l0", b"l1", b"l2"];
+const SETS: &[&[u8]] = &[b"t0", b"t1", b"t2"];
+const ZSETS: &[&[u8]] = &[b"z0", b"z1", b"z2"];
+/// Sorted sets of equal scores: ranges by lex mean nothing on others, so nothing else writes to these.
+const FLATS: &[&[u8]] = &[b"y0", b"y1"];
+const NEW: &[&[u8]] = &[b"n0", b"n1", b"s0", b"h0", b"l1", b"t1", b"z1"];
+/// The first ones are those that programs dwell on.
+const OWN_KEYS: usize = 6;
+const KEYS: &[&[u8]] = &[
+    b"s0", b"c0", b"h0", b"l0", b"t0", b"z0", b"n0", b"s1", b"h1", b"l1", b"t1", b"z1", b"y0",
+    b"n1", b"missing",
+];
+/// What a command may meet where it wants another type.
+const OTHERS: &[&[u8]] = &[b"s0", b"h0", b"l0", b"t0"];
+
+/// Settings that change what the encodings are.
+pub(super) const LIMITS: &[(&str, &str)] = &[
+    ("hash-max-listpack-entries", "512"),
+    ("hash-max-listpack-value", "64"),
+    ("set-max-intset-entries", "512"),
+    ("zset-max-listpack-entries", "128"),
+    ("zset-max-listpack-value", "64"),
+];
+
+/// Words from which a slot of one word is filled, simplest first; none for a slot that is made in another way.
+#[rustfmt::skip]
+pub(super) fn words(slot: &str) -> Option<&'static [&'static [u8]]> {
+    Some(match slot {
+        "bit" => &[b"0", b"1"],
+        "bits" => &[b"u8", b"i8", b"u4", b"i5", b"u63", b"i64", b"u64", b"x8"],
+        "bound" => &[b"-inf", b"+inf", b"1", b"2", b"(1", b"(2.5", b"3", b"(inf", b"-1", b"(x"],
+        "brief" => &[b"0.01"],
+        "by" => &[b"s*", b"c*", b"h*->f0", b"x*"],
+        "counter" => COUNTERS,
+        "count" => &[b"1", b"2", b"0", b"3", b"10", b"1"],
+        "cursor" => &[b"0"],
+        "db" => &[b"0", b"1", b"0", b"2", b"0", b"15", b"0", b"16"],
+        "field" => &[b"f0", b"f1", b"f2", b"f\xf0\x00", b""],
+        "flat" => FLATS,
+        "float" => &[b"1", b"0.1", b"-2.5", b"3.0", b"5e3", b"1e-5", b"10000000000000000", b"inf"],
+        "get" => &[b"#", b"s*", b"h*->f0", b"nosuch"],
+        "hash" => HASHES,
+        "index" => &[b"0", b"-1", b"1", b"2", b"-2", b"3", b"-3", b"100", b"-100"],
+        "int" => &[b"1", b"-1", b"5", b"0", b"100", b"-7", b"9223372036854775807"],
+        "json" => &[b"[]", b"{}", b"[1,2.5,\"x\",null,true,{\"a\":[]}]", b"{\"a\":1}", b"1e3", b"\"\\u00e9\"", b"[1"],
+        "lex" => &[b"-", b"+", b"[a", b"(b", b"[b", b"(", b"[", b"(m"],
+        "list" => LISTS,
+        "many" => &[b"1000"],
+        "member" => &[b"a", b"b", b"c", b"1", b"2", b"3", b"d", b"m\xff\r\n\x00", b"", LONG, b"-5", b"012"],
+        "name" => &[b"conn", b"other", b"", b"a b"],
+        "newkey" => NEW,
+        "nosort-by" => &[b"nosort"],
+        "number" => &[b"n0", b"n1"],
+        "offset" => &[b"0", b"1", b"3", b"7", b"8", b"17"],
+        "pattern" => &[b"*", b"s?", b"[a-c]*", b"*0", b"[^a]", b"f[0-1]", b"\\*", b"nosuch"],
+        "rank" => &[b"1", b"2", b"-1", b"-2", b"0"],
+        "score" => &[b"1", b"2", b"2.5", b"3", b"-1", b"0", b"1e10", b"inf", b"-inf", b"0.1", b"3.1415926535897931"],
+        "set" => SETS,
+        "setting" => &[b"hash-max-listpack-entries", b"zset-max-listpack-*", b"databases", b"nosuch", b"maxmemory"],
+        "limit" => &[
+            b"hash-max-listpack-entries", b"hash-max-listpack-value", b"set-max-intset-entries",
+            b"zset-max-listpack-entries", b"zset-max-listpack-value",
+        ],
+        "small" => &[b"2", b"1", b"3", b"4", b"0"],
+        "string" => STRINGS,
+        "type" => &[b"string", b"list", b"set", b"zset", b"hash", b"stream", b"nosuch"],
+        "value" => &[b"hello", b"10", b"", b"3.5", b"-7", b"x\r\n\x00y", LONG, b"12345678901234567890"],
+        "weight" => &[b"1", b"2", b"0.5", b"-1", b"inf"],
+        "zset" => ZSETS,
+        "key" => KEYS,
+        _ => return None,
+    })
+}
+
+/// Draws one word for a slot of one word; now and then one that does not fit. Every other key is the program's own.
+pub(super) fn word(slot: &str, key: usize, entropy: &mut Entropy<'_>) -> Option<Vec<u8>> {
+    let fitting = words(slot)?;
+    let odd: &[&[u8]] = match slot {
+        // Binary-safe words are never odd, and neither is what must be the same on both servers.
+        "value" | "member" | "field" | "key" | "newkey" | "brief" | "many" | "limit" | "small" => {
+            &[]
+        }
+        "string" | "counter" | "hash" | "list" | "set" | "zset" | "flat" => OTHERS,
+        // From the middle of a table the rest of it comes in no certain order.
+        "cursor" => &[b"abc", b"-1", b"18446744073709551616"],
+        "offset" => &[b"-1", b"abc", b"#1", b"4294967296"],
+        "db" => &[b"-1", b"abc"],
+        _ => ODD,
+    };
+    let own = match slot {
+        "string" | "counter" | "hash" | "list" | "set" | "zset" | "flat" => Some(0),
+        "key" => Some(key % OWN_KEYS),
+        _ => None,
+    };
+    let drawn = match own {
+        Some(own) if entropy.below(2) == 0 => fitting[own],
+        _ => entropy.pick(fitting),
+    };
+    let odd = if entropy.seldom() { odd } else { &[] };
+    Some(
+        if odd.is_empty() {
+            drawn
+        } else {
+            entropy.pick(odd)
+        }
+        .to_vec(),
+    )
+}
