@@ -54,6 +54,8 @@ pub struct Engine {
     pub(crate) ready: BTreeSet<SessionId>,
     pub(crate) now: Timestamp,
     pub(crate) started_at: Timestamp,
+    #[cfg(feature = "lua")]
+    pub(crate) scripts: crate::script::ScriptEngine,
     session_count: u64,
 }
 
@@ -98,6 +100,8 @@ impl Engine {
             ready: BTreeSet::new(),
             now,
             started_at: now,
+            #[cfg(feature = "lua")]
+            scripts: crate::script::ScriptEngine::default(),
             session_count: 0,
         }
     }

@@ -32,6 +32,8 @@ mod payload;
 mod pubsub;
 #[cfg(feature = "redis")]
 pub mod redis_client;
+#[cfg(feature = "lua")]
+mod script;
 mod server;
 mod shared;
 mod slowlog;

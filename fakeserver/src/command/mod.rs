@@ -36,6 +36,7 @@ mod pubsub;
 mod recorded;
 mod sample;
 mod scan;
+#[cfg(feature = "lua")]
 mod script;
 mod server_admin;
 mod set;
@@ -80,6 +81,7 @@ const TABLE: &[Family] = &[
     object::FAMILY,
     pubsub::FAMILY,
     scan::FAMILY,
+    #[cfg(feature = "lua")]
     script::FAMILY,
     server_admin::FAMILY,
     set::FAMILY,
