@@ -58,7 +58,7 @@ pub struct Control {
 /// Schedules of one preemption bound that a control may take.
 const CONTROL_SCHEDULES_MAX: u64 = 20_000;
 /// Most preemptions that a broken store of ours needs, and one more.
-const CONTROL_PREEMPTIONS_MAX: usize = 3;
+const CONTROL_PREEMPTIONS_MAX: usize = 2;
 
 /// Hunts a broken store: schedules without preemption first, then with one, and so on, so that what is found is short.
 ///

@@ -1,4 +1,3 @@
-<<<<<<< HEAD
 //! Lost connections: what the server keeps, what the client sees, and that a blind retry is found.
 
 use std::future::Future;
@@ -134,6 +133,3 @@ fn a_blind_retry_is_found_with_one_fault_and_no_preemption() {
     };
     assert_eq!(again.to_string(), found.to_string());
 }
-=======
-
->>>>>>> main
