@@ -39,6 +39,8 @@ pub struct Actor<P> {
     attempts_max: u32,
     flaw: Option<Flaw>,
     attempts: u32,
+    /// Leaves what it was at when its connection breaks; somebody comes back to it later.
+    gives_up: bool,
     /// Numbers of an attempt that did not land, kept by a broken store.
     kept: Option<Numbers>,
 }
@@ -61,6 +63,7 @@ impl<P: Connections> Actor<P> {
             attempts_max,
             flaw,
             attempts: 0,
+            gives_up: false,
             kept: None,
         }
     }
@@ -68,6 +71,11 @@ impl<P: Connections> Actor<P> {
     /// Its number.
     pub fn client(&self) -> usize {
         self.client
+    }
+
+    /// From now on it leaves what it is at when its connection breaks.
+    pub fn gives_up(&mut self) {
+        self.gives_up = true;
     }
 
     fn is(&self, flaw: Flaw) -> bool {
@@ -83,6 +91,9 @@ impl<P: Connections> Actor<P> {
                 Ok(loaded) => loaded,
                 Err(error) => {
                     expect_io(&error);
+                    if self.gives_up {
+                        return false;
+                    }
                     continue;
                 }
             };
@@ -97,6 +108,7 @@ impl<P: Connections> Actor<P> {
             let (attempt, commit) = self.decide(&mut row, event, effects);
             match self.commit(&mut row, attempt, &commit).await {
                 Answer::Landed { .. } => return true,
+                Answer::Unknown | Answer::NotSent if self.gives_up => return false,
                 Answer::Unknown => blind = self.is(Flaw::BlindRetry),
                 _ => {}
             }

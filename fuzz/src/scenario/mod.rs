@@ -171,6 +171,8 @@ impl Scenario {
                 actor.handle(&execution, &event, &effects).await;
             }
             Scenario::Relay => {
+                // What the first pass leaves behind is there for the second.
+                actor.gives_up();
                 actor.relay().await;
                 actor.relay().await;
             }

@@ -21,6 +21,9 @@ pub(super) enum Fate {
 /// A try and its fate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<'h> {
+    /// Whose, and its place among all calls.
+    pub(super) client: usize,
+    pub(super) invoked: u64,
     pub(super) attempt: &'h Attempt,
     /// None if it never returned.
     pub(super) outcome: Option<&'h Outcome>,
@@ -68,7 +71,7 @@ impl<'h> Ledger<'h> {
         let entries: Vec<Entry<'h>> = history
             .iter()
             .filter_map(|operation| match &operation.input {
-                Call::Commit(attempt) => Some(entry(attempt, operation.output.as_ref(), state)),
+                Call::Commit(attempt) => Some(entry(operation, attempt, state)),
                 _ => None,
             })
             .collect();
@@ -92,7 +95,12 @@ impl<'h> Ledger<'h> {
     }
 }
 
-fn entry<'h>(attempt: &'h Attempt, outcome: Option<&'h Outcome>, state: &State) -> Entry<'h> {
+fn entry<'h>(
+    operation: &'h Operation<Call, Outcome>,
+    attempt: &'h Attempt,
+    state: &State,
+) -> Entry<'h> {
+    let outcome = operation.output.as_ref();
     let logged = state.is_logged(&attempt.execution, &attempt.tag);
     let (fate, version) = match outcome.map(|outcome| &outcome.answer) {
         Some(Answer::Landed { version, .. }) => (Fate::Landed, *version),
@@ -100,6 +108,8 @@ fn entry<'h>(attempt: &'h Attempt, outcome: Option<&'h Outcome>, state: &State) 
         _ => (Fate::Absent, attempt.expected + 1),
     };
     Entry {
+        client: operation.client,
+        invoked: operation.invoked,
         attempt,
         outcome,
         fate,

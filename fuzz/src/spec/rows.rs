@@ -1,5 +1,6 @@
 //! Clauses about versions, rows and what the client is told.
 
+use super::fate::Entry;
 use super::{Case, Finding, ensure};
 use crate::actor::SEED;
 use crate::call::Answer;
@@ -51,16 +52,20 @@ pub(super) fn verdict(case: &Case<'_>) -> Finding {
     Ok(())
 }
 
-/// A conflict has a cause.
+/// A conflict has a cause: a commit of another client, or an earlier one of the same. What the client does after the conflict
+/// cannot have caused it.
 pub(super) fn progress(case: &Case<'_>) -> Finding {
     for entry in &case.ledger.entries {
         let attempt = entry.attempt;
+        let earlier = |other: &Entry<'_>| {
+            other.client != entry.client || other.invoked < entry.invoked
+        };
         let caused = entry.answer() != Some(&Answer::Conflict)
             || case
                 .ledger
                 .landed_on(&attempt.execution)
                 .iter()
-                .any(|other| other.version > attempt.expected);
+                .any(|other| other.version == attempt.expected + 1 && earlier(other));
         ensure(caused, || {
             format!(
                 "commit {} on version {} of {} met a conflict, and nobody else had committed",
