@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::entropy::Entropy;
-use super::form::{self, Form, Part};
+use super::form::{self, Form, Part, RARE};
 use super::script::SCRIPTS;
 use super::{CLIENTS, Program, Start, Step, find, grammar, row_name, slot};
 use crate::compare::Order;
@@ -44,6 +44,12 @@ static READY: LazyLock<Vec<Ready>> = LazyLock::new(|| {
 static DRAWN: LazyLock<Vec<usize>> = LazyLock::new(|| {
     let weighted = |(at, ready): (usize, &Ready)| vec![at; ready.form.weight as usize];
     READY.iter().enumerate().flat_map(weighted).collect()
+});
+
+/// Forms that a program can dwell on: none that waits, or that spoils all other data.
+static DWELT: LazyLock<Vec<usize>> = LazyLock::new(|| {
+    let common = |at: &usize| READY[*at].form.weight > RARE;
+    (0..READY.len()).filter(common).collect()
 });
 
 /// For each form a number that draws it.
@@ -105,7 +111,7 @@ impl Maker {
                 steps: Vec::new(),
             },
             queued: [None; CLIENTS],
-            stretches: [first, second].map(|at| usize::from(at) * READY.len() / 256),
+            stretches: [first, second].map(|at| usize::from(at) * DWELT.len() / 256),
             key: usize::from(key),
         };
         let lines = match style / 64 {
@@ -186,7 +192,7 @@ impl Maker {
             return DRAWN[which % DRAWN.len()];
         }
         let stretch = self.stretches[which % 2];
-        (stretch + which / 2 % STRETCH_LEN) % READY.len()
+        DWELT[(stretch + which / 2 % STRETCH_LEN) % DWELT.len()]
     }
 
     /// The program, with its transactions ended.
@@ -252,7 +258,13 @@ impl Drawing {
                 }
                 Part::Slot(slot) => self.slot(slot, entropy),
                 Part::Choice(choices) => {
-                    let choice = entropy.below(choices.len());
+                    // What may be left out is left out every other time.
+                    let leave_out = choices[0].is_empty() && entropy.below(2) == 0;
+                    let choice = if leave_out {
+                        0
+                    } else {
+                        entropy.below(choices.len())
+                    };
                     self.sequence(&choices[choice], entropy);
                 }
                 Part::Repeat(parts) => {
@@ -297,7 +309,7 @@ impl Drawing {
     /// A deadline or remaining time. No two steps draw the same, so that GT and LT do not depend on milliseconds.
     fn time(&mut self, slot: &str, entropy: &mut Entropy<'_>) -> Vec<u8> {
         let base = 100 * (1 + entropy.below(4)) + self.serial;
-        if entropy.seldom() {
+        if entropy.below(8) == 7 {
             let odd: [&[u8]; 5] = [b"0", b"-1", b"abc", b"9223372036854775807", b"1"];
             let odd = entropy.pick(&odd);
             if slot != "millis" && odd == b"1" {

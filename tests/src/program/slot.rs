@@ -104,7 +104,7 @@ pub(super) fn word(slot: &str, key: usize, entropy: &mut Entropy<'_>) -> Option<
         }
         "string" | "counter" | "hash" | "list" | "set" | "zset" | "flat" => OTHERS,
         // From the middle of a table the rest of it comes in no certain order.
-        "cursor" => &[b"abc", b"-1", b"18446744073709551616"],
+        "cursor" => &[b"abc", b"18446744073709551616"],
         "offset" => &[b"-1", b"abc", b"#1", b"4294967296"],
         "db" => &[b"-1", b"abc"],
         _ => ODD,
