@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use super::entropy::Entropy;
 use super::form::{self, Form, Part, RARE};
 use super::script::SCRIPTS;
+use super::grammar::MILLIS;
 use super::{CLIENTS, Program, Start, Step, find, grammar, row_name, slot};
 use crate::compare::Order;
 
@@ -202,6 +203,15 @@ impl Maker {
                 self.plain(client, vec![b"EXEC".to_vec()]);
             }
         }
+        for (line, order) in LAST {
+            let words: Vec<Vec<u8>> = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+            if fakeserver::command::lookup(&words[0]).is_some() {
+                self.plain(0, words);
+                if let Some(step) = self.program.steps.last_mut() {
+                    step.order = *order;
+                }
+            }
+        }
         self.program
     }
 
@@ -213,7 +223,10 @@ impl Maker {
     }
 
     fn plain(&mut self, client: usize, words: Vec<Vec<u8>>) {
-        let command = String::from_utf8_lossy(&words[0]).to_ascii_lowercase();
+        let mut command = String::from_utf8_lossy(&words[0]).to_ascii_lowercase();
+        if command == "object" {
+            command.push_str("|encoding");
+        }
         self.push(Step {
             client,
             words,
@@ -426,6 +439,29 @@ const SMALL: &[&str] = &[
     "ZADD z0 1 a 2 b 3 c",
     "ZADD z1 2.5 b 1 d",
     "ZADD y0 0 a 0 b 0 c 0 d",
+];
+
+/// What every program ends with: what it has left behind of the data on which programs dwell.
+const LAST: &[(&str, Order)] = &[
+    ("DBSIZE", Order::Exact),
+    ("KEYS *", Order::Set),
+    ("GET s0", Order::Exact),
+    ("GET c0", Order::Exact),
+    ("HGETALL h0", Order::Map),
+    ("LRANGE l0 0 -1", Order::Exact),
+    ("SMEMBERS t0", Order::Set),
+    ("ZRANGE z0 0 -1 WITHSCORES", Order::Exact),
+    ("ZRANGE y0 0 -1", Order::Exact),
+    ("PTTL s0", Order::Near(MILLIS)),
+    ("PTTL c0", Order::Near(MILLIS)),
+    ("PTTL h0", Order::Near(MILLIS)),
+    ("PTTL l0", Order::Near(MILLIS)),
+    ("PTTL t0", Order::Near(MILLIS)),
+    ("PTTL z0", Order::Near(MILLIS)),
+    ("OBJECT ENCODING s0", Order::Exact),
+    ("OBJECT ENCODING h0", Order::Exact),
+    ("OBJECT ENCODING t0", Order::Exact),
+    ("OBJECT ENCODING z0", Order::Exact),
 ];
 
 /// Values that do not fit into small encodings; `L` stands for a long text.
