@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use super::entropy::Entropy;
 use super::form::{self, Form, Part, RARE};
-use super::script::SCRIPTS;
 use super::grammar::MILLIS;
+use super::script::SCRIPTS;
 use super::{CLIENTS, Program, Start, Step, find, grammar, row_name, slot};
 use crate::compare::Order;
 
@@ -204,7 +204,10 @@ impl Maker {
             }
         }
         for (line, order) in LAST {
-            let words: Vec<Vec<u8>> = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+            let words: Vec<Vec<u8>> = line
+                .split(' ')
+                .map(|word| word.as_bytes().to_vec())
+                .collect();
             if fakeserver::command::lookup(&words[0]).is_some() {
                 self.plain(0, words);
                 if let Some(step) = self.program.steps.last_mut() {
@@ -302,7 +305,7 @@ impl Drawing {
             }
             "zsets" | "sets" | "lists" => self.counted(slot, entropy),
             "sortable" => {
-                let slot = ["list", "zset", "set"][entropy.below(3)];
+                let slot = ["list", "sorted", "set"][entropy.below(3)];
                 self.slot(slot, entropy);
             }
             "weights" => {
@@ -432,12 +435,13 @@ const SMALL: &[&str] = &[
     "SET c0 5",
     "HSET h0 f0 1 f1 x n0 7",
     "HSET h1 n0 1.5",
-    "RPUSH l0 a b c 1 2",
+    "RPUSH l0 a b a 1 2",
     "RPUSH l1 3 1 2",
     "SADD t0 1 2 3",
     "SADD t1 a b 2",
     "ZADD z0 1 a 2 b 3 c",
     "ZADD z1 2.5 b 1 d",
+    "ZADD z2 1 2 2 1 3 10",
     "ZADD y0 0 a 0 b 0 c 0 d",
 ];
 
