@@ -439,19 +439,14 @@ impl Keyspace {
             .filter(|(_, entry)| !self.is_due(entry))
     }
 
-    /// Visits the selected database's live keys from `cursor` on, as [`Dict::scan`].
-    pub fn scan<'a>(
+    /// Visits the selected database's keys from `cursor` on, due ones included, as [`Dict::scan`].
+    pub(crate) fn scan<'a>(
         &'a self,
         cursor: u64,
-        mut visit: impl FnMut(&'a Blob, &'a Entry),
+        visit: impl FnMut(&'a Blob, &'a Entry),
         enough: impl FnMut() -> bool,
     ) -> u64 {
-        let visit_live = |key: &'a Blob, entry: &'a Entry| {
-            if !self.is_due(entry) {
-                visit(key, entry);
-            }
-        };
-        self.db().dict.scan(cursor, visit_live, enough)
+        self.db().dict.scan(cursor, visit, enough)
     }
 
     /// A key at a dense index below [`Keyspace::len`], due ones included; with a random index, a random key.
