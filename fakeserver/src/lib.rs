@@ -27,11 +27,15 @@ mod blocking;
 mod dispatch;
 #[cfg(feature = "net")]
 mod net;
+mod observe;
+pub mod output_limits;
 mod pause;
 mod payload;
 mod pubsub;
 #[cfg(feature = "redis")]
 pub mod redis_client;
+#[cfg(feature = "lua")]
+mod script;
 mod server;
 mod shared;
 mod slowlog;

@@ -32,10 +32,12 @@ mod list_pop;
 mod memory;
 mod object;
 mod parameter;
+mod parameter_value;
 mod pubsub;
 mod recorded;
 mod sample;
 mod scan;
+#[cfg(feature = "lua")]
 mod script;
 mod server_admin;
 mod set;
@@ -80,6 +82,7 @@ const TABLE: &[Family] = &[
     object::FAMILY,
     pubsub::FAMILY,
     scan::FAMILY,
+    #[cfg(feature = "lua")]
     script::FAMILY,
     server_admin::FAMILY,
     set::FAMILY,

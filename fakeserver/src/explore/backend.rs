@@ -2,12 +2,12 @@
 
 use redis::{ConnectionLike, RedisResult, Value};
 
-use super::value::to_value;
 use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::engine::{Engine, Peer};
+use crate::redis_client::to_value;
 use crate::session::SessionId;
-use crate::wire::Request;
+use crate::wire::{Protocol, Request};
 
 /// A connection of a [`Backend`]'s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Backend for InProcess {
             }
             let session = self.ready?;
             if let Some(reply) = self.engine.poll_reply(session) {
-                return Some((Link(session.0), to_value(&reply)));
+                return Some((Link(session.0), to_value(reply, Protocol::Resp2)));
             }
             self.ready = None;
         }

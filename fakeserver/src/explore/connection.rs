@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use redis::aio::ConnectionLike;
-use redis::{Cmd, Pipeline, RedisFuture, RedisResult, Value};
+use redis::{Arg, Cmd, Pipeline, RedisFuture, RedisResult, Value};
 
 use super::gate::Gate;
 use super::lane::Ticket;
 use super::schedule::Lane;
-use super::value::{to_request, to_requests};
+use crate::redis_client::{answers, requests};
 use crate::wire::Request;
 
 /// A client's connection. Each command of a write waits for its own turn, so that others can come in between.
@@ -50,7 +50,7 @@ impl Drop for Connection {
 impl ConnectionLike for Connection {
     fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
         Box::pin(async move {
-            let mut replies = self.exchange(vec![to_request(command)]).await?;
+            let mut replies = self.exchange(vec![request_of(command)]).await?;
             replies.pop().ok_or_else(super::gate::closed)
         })
     }
@@ -62,8 +62,8 @@ impl ConnectionLike for Connection {
         count: usize,
     ) -> RedisFuture<'a, Vec<Value>> {
         Box::pin(async move {
-            let replies = self.exchange(to_requests(pipeline)?).await?;
-            Ok(replies.into_iter().skip(offset).take(count).collect())
+            let replies = self.exchange(requests_of(pipeline)?).await?;
+            answers(replies, offset, count)
         })
     }
 
@@ -126,4 +126,25 @@ impl Drop for Exchange<'_> {
             self.gate.abandon(ticket);
         }
     }
+}
+
+/// The commands that a pipeline sends, the MULTI and EXEC of a transaction among them.
+fn requests_of(pipeline: &Pipeline) -> RedisResult<Vec<Request>> {
+    if pipeline.is_transaction() {
+        return requests(&pipeline.get_packed_pipeline());
+    }
+    Ok(pipeline.cmd_iter().map(request_of).collect())
+}
+
+/// A command's words, taken over without packing and decoding them: this runs for each command of each schedule.
+fn request_of(command: &Cmd) -> Request {
+    let mut request = Request::default();
+    for word in command.args_iter() {
+        match word {
+            Arg::Simple(word) => request.push(word),
+            // A cursor argument stands for the number that an iteration begins with.
+            _ => request.push(b"0"),
+        }
+    }
+    request
 }

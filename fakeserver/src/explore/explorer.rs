@@ -356,9 +356,7 @@ impl Explorer {
         if workload.clients() > LANES_MAX {
             return Err(ExploreError::TooManyClients(workload.clients()));
         }
-        // On the engine in any case: a real server is prepared by the same commands.
-        let engine = Box::new(InProcess::new(Config::default(), ORIGIN));
-        Ok(run::prepare(workload, engine)?)
+        Ok(run::prepare(workload, self.backend())?)
     }
 
     fn plan<'p>(&self, strategy: Box<dyn Strategy>, preparation: &'p [Request]) -> Plan<'p> {

@@ -317,13 +317,14 @@ impl GateState {
         if choice.is_fault() {
             self.faults.left = self.faults.left.saturating_sub(1);
         }
+        let exchange = command.exchange;
         if choice.act != Act::DropBefore {
             self.submit(choice.lane, link, command, &mut wakers);
         }
         if choice.is_fault() {
-            self.lose(choice.lane, &mut wakers);
+            self.lose(choice.lane, Some(exchange), &mut wakers);
         } else if !self.backend.is_open(link) {
-            self.lose(choice.lane, &mut wakers);
+            self.lose(choice.lane, None, &mut wakers);
         }
         self.close_if_released(choice.lane);
         wakers
@@ -360,12 +361,12 @@ impl GateState {
     }
 
     /// The connection breaks: whoever waits for a reply learns it.
-    fn lose(&mut self, lane: Lane, wakers: &mut Wakers) {
+    fn lose(&mut self, lane: Lane, unread: Option<u64>, wakers: &mut Wakers) {
         if let Some(state) = self.lanes.get_mut(lane.index()) {
             if let Some(link) = state.link.take() {
                 self.backend.close(link);
             }
-            wakers.extend(state.fail());
+            wakers.extend(state.fail(unread));
         }
     }
 

@@ -140,14 +140,15 @@ impl LaneState {
         exchange.waker.take()
     }
 
-    /// All that is under way is lost; whoever waits for it.
-    pub(super) fn fail(&mut self) -> Wakers {
+    /// All that is under way is lost, and the replies to `unread` with it though they are here; whoever waits for it.
+    pub(super) fn fail(&mut self, unread: Option<u64>) -> Wakers {
         self.queue.clear();
         self.waiting = None;
         self.head = None;
         let mut wakers = Wakers::new();
         for exchange in &mut self.exchanges {
-            if !matches!(exchange.outcome, Some(Ok(_))) || exchange.missing > 0 {
+            let arrived = exchange.missing == 0 && unread != Some(exchange.number);
+            if !arrived {
                 exchange.outcome = Some(Err(reset()));
                 wakers.extend(exchange.waker.take());
             }

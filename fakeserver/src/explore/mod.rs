@@ -32,7 +32,6 @@ mod schedule;
 mod shrink;
 mod strategy;
 mod trace;
-mod value;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -58,10 +58,11 @@ impl fmt::Display for Trace {
                     + 2
             })
             .collect();
-        write!(f, "step")?;
+        let mut title = "step".to_owned();
         for (lane, width) in lanes.iter().zip(&widths) {
-            write!(f, "  {:<width$}", format!("conn {lane}"), width = width)?;
+            write!(title, "  {:<width$}", format!("conn {lane}"))?;
         }
+        f.write_str(title.trim_end())?;
         for row in &rows {
             let mut line = format!("\n{:>4}", row.step);
             for (lane, width) in lanes.iter().zip(&widths) {

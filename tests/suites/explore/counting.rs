@@ -38,7 +38,6 @@ fn work_between_the_commands_does_not_hide_an_interleaving() {
         Noise::Yields(100),
         Noise::Tasks(200),
         Noise::BackOff,
-        Noise::TimeOut,
     ] {
         let counter = Counter::new(2, Way::Optimistic).with(noise);
         assert_eq!(count(counter, Reduction::None), 252, "{noise:?}");
@@ -113,4 +112,13 @@ fn work_on_other_threads_is_refused() {
     let counter = Counter::new(2, Way::Optimistic).with(Noise::Blocking);
     let error = explore(counter, Reduction::None).unwrap_err();
     assert!(matches!(error, ExploreError::Escaped), "{error}");
+}
+
+#[test]
+fn time_passes_only_when_no_command_can_run() {
+    // Both clients wait between GET and SET, so that both GETs come before both SETs: two orders each.
+    let counter = Counter::new(2, Way::GetSet)
+        .with(Noise::TimeOut)
+        .unchecked();
+    assert_eq!(count(counter, Reduction::None), 4);
 }

@@ -1,0 +1,216 @@
+//! Lua values to JSON.
+
+use mlua::{Lua, Table, Value};
+
+use super::{InvalidNumbers, Settings};
+use crate::script::arguments::{as_number, number_text, truncate, type_name};
+use crate::script::raise::{Raised, library_error};
+use crate::value::number::format_general;
+
+/// Appends JSON to a buffer.
+pub(super) struct Encoder<'a> {
+    lua: &'a Lua,
+    settings: Settings,
+    out: &'a mut Vec<u8>,
+}
+
+impl<'a> Encoder<'a> {
+    pub(super) fn new(lua: &'a Lua, settings: Settings, out: &'a mut Vec<u8>) -> Encoder<'a> {
+        Encoder { lua, settings, out }
+    }
+
+    /// Appends a value. Tables in tables are walked with a stack of our own, since their nesting is the script's choice.
+    pub(super) fn value(&mut self, value: &Value) -> mlua::Result<()> {
+        let mut open: Vec<Open> = Vec::new();
+        self.begin(value, &mut open)?;
+        while let Some(innermost) = open.last_mut() {
+            let Some((key, value)) = innermost.items.next() else {
+                self.out.push(if innermost.is_array { b']' } else { b'}' });
+                open.pop();
+                continue;
+            };
+            if !innermost.first {
+                self.out.push(b',');
+            }
+            innermost.first = false;
+            if !innermost.is_array {
+                self.key(&key)?;
+            }
+            self.begin(&value, &mut open)?;
+        }
+        Ok(())
+    }
+
+    /// Appends a value that is no table, or opens one.
+    fn begin(&mut self, value: &Value, open: &mut Vec<Open>) -> mlua::Result<()> {
+        match value {
+            Value::Nil => self.out.extend_from_slice(b"null"),
+            Value::Boolean(true) => self.out.extend_from_slice(b"true"),
+            Value::Boolean(false) => self.out.extend_from_slice(b"false"),
+            Value::Integer(n) => self.number(*n as f64)?,
+            Value::Number(n) => self.number(*n)?,
+            Value::String(text) => self.string(&text.as_bytes()),
+            Value::Table(table) => {
+                let depth = open.len() + 1;
+                if depth > self.settings.encode_depth_max {
+                    let text = format!("Cannot serialise, excessive depth ({depth})");
+                    return Err(library_error(self.lua, text));
+                }
+                open.push(self.open(table)?);
+            }
+            value if value.is_null() => self.out.extend_from_slice(b"null"),
+            other => return Err(self.refused(other, "type not supported")),
+        }
+        if self.out.len() > OUTPUT_MAX {
+            return Err(Raised::Text(b"not enough memory".to_vec()).into());
+        }
+        Ok(())
+    }
+
+    fn key(&mut self, key: &Value) -> mlua::Result<()> {
+        match key {
+            Value::String(text) => self.string(&text.as_bytes()),
+            Value::Integer(_) | Value::Number(_) => {
+                self.out.push(b'"');
+                self.number(as_number(key).unwrap_or_default())?;
+                self.out.push(b'"');
+            }
+            key => return Err(self.refused(key, "table key must be a number or string")),
+        }
+        self.out.push(b':');
+        Ok(())
+    }
+
+    fn refused(&self, value: &Value, reason: &str) -> mlua::Error {
+        library_error(
+            self.lua,
+            format!("Cannot serialise {}: {reason}", type_name(value)),
+        )
+    }
+
+    fn number(&mut self, value: f64) -> mlua::Result<()> {
+        if !value.is_finite() {
+            match self.settings.encode_invalid {
+                InvalidNumbers::Refuse => {
+                    return Err(self.refused(&Value::Number(value), "must not be NaN or Inf"));
+                }
+                InvalidNumbers::Null => self.out.extend_from_slice(b"null"),
+                InvalidNumbers::Accept => self.out.extend_from_slice(number_text(value).as_bytes()),
+            }
+            return Ok(());
+        }
+        let text = match self.settings.precision {
+            14 => number_text(value),
+            digits => format_general(value, digits),
+        };
+        self.out.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+
+    fn string(&mut self, text: &[u8]) {
+        self.out.push(b'"');
+        let mut plain = 0;
+        for (at, byte) in text.iter().enumerate() {
+            let escape: &[u8] = match byte {
+                b'"' => b"\\\"",
+                b'\\' => b"\\\\",
+                b'/' => b"\\/",
+                8 => b"\\b",
+                b'\t' => b"\\t",
+                b'\n' => b"\\n",
+                12 => b"\\f",
+                b'\r' => b"\\r",
+                127 => b"\\u007f",
+                0..=31 => &hex_escape(*byte),
+                _ => continue,
+            };
+            self.out
+                .extend_from_slice(text.get(plain..at).unwrap_or_default());
+            self.out.extend_from_slice(escape);
+            plain = at + 1;
+        }
+        self.out
+            .extend_from_slice(text.get(plain..).unwrap_or_default());
+        self.out.push(b'"');
+    }
+
+    /// The pairs of a table, and whether they are an array: all keys are positive integers, and not too far apart.
+    fn open(&mut self, table: &Table) -> mlua::Result<Open> {
+        let mut items: Vec<(Value, Value)> = Vec::new();
+        let (mut max, mut is_array, mut in_order) = (0_i64, true, true);
+        table.for_each(|key: Value, value: Value| {
+            let index = match key {
+                Value::Integer(n) if n >= 1 => n as i64,
+                Value::Number(n) if n >= 1.0 && n.fract() == 0.0 => truncate(n),
+                _ => 0,
+            };
+            is_array &= index > 0;
+            max = max.max(index);
+            items.push((key, value));
+            in_order &= index == items.len() as i64;
+            Ok(())
+        })?;
+        let count = items.len() as i64;
+        let settings = &self.settings;
+        let is_sparse = settings.sparse_ratio > 0
+            && max > count.saturating_mul(settings.sparse_ratio)
+            && max > settings.sparse_safe;
+        if is_array && is_sparse {
+            if !settings.sparse_convert {
+                return Err(self.refused(&Value::Table(table.clone()), "excessively sparse array"));
+            }
+            is_array = false;
+        }
+        is_array &= count > 0;
+        self.out.push(if is_array { b'[' } else { b'{' });
+        let items = if is_array && !in_order {
+            Items::Sparse(table.clone(), 0, max)
+        } else {
+            Items::Pairs(items.into_iter())
+        };
+        Ok(Open {
+            is_array,
+            items,
+            first: true,
+        })
+    }
+}
+
+/// A table that is being encoded.
+struct Open {
+    is_array: bool,
+    items: Items,
+    first: bool,
+}
+
+enum Items {
+    Pairs(std::vec::IntoIter<(Value, Value)>),
+    /// An array with holes: the table, the last index looked at and the highest.
+    Sparse(Table, i64, i64),
+}
+
+impl Items {
+    fn next(&mut self) -> Option<(Value, Value)> {
+        match self {
+            Items::Pairs(pairs) => pairs.next(),
+            Items::Sparse(table, at, max) => {
+                *at += 1;
+                (at <= max).then(|| (Value::Nil, table.raw_get(*at).unwrap_or(Value::Nil)))
+            }
+        }
+    }
+}
+
+/// Longest text that is made.
+const OUTPUT_MAX: usize = 256 * 1024 * 1024;
+
+fn hex_escape(byte: u8) -> [u8; 6] {
+    let digit = |nibble: u8| {
+        if nibble < 10 {
+            b'0' + nibble
+        } else {
+            b'a' + nibble - 10
+        }
+    };
+    [b'\\', b'u', b'0', b'0', digit(byte >> 4), digit(byte & 15)]
+}

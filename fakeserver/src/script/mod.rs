@@ -1,0 +1,188 @@
+//! Lua scripts: the cache of compiled scripts, and how one is run against the engine.
+//!
+//! The Lua state is made when the first script arrives and lives until `SCRIPT FLUSH`, as 7.0.15's does. While a script runs
+//! the state is taken out of the engine, so that `redis.call` can borrow the engine whole.
+
+mod arguments;
+mod bit;
+mod cjson;
+mod convert;
+mod raise;
+mod random;
+mod redis_api;
+mod run;
+mod sandbox;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use sha1::{Digest, Sha1};
+
+use crate::error::CommandError;
+use crate::value::Blob;
+
+pub(crate) use run::{Invocation, run};
+
+/// A script's name: the SHA-1 of its source in lower-case hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Sha([u8; 40]);
+
+impl Sha {
+    /// The name of a script with this source.
+    pub(crate) fn of(source: &[u8]) -> Sha {
+        let mut digits = [0; 40];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(Sha1::digest(source)) {
+            pair.copy_from_slice(&[hex_digit(byte >> 4), hex_digit(byte & 15)]);
+        }
+        Sha(digits)
+    }
+
+    /// The name that a client sent, in either case; none if it has another length.
+    pub(crate) fn parse(word: &[u8]) -> Option<Sha> {
+        let digits: [u8; 40] = word.try_into().ok()?;
+        Some(Sha(digits.map(|digit| digit.to_ascii_lowercase())))
+    }
+
+    /// The digits.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Sha {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+fn hex_digit(nibble: u8) -> u8 {
+    match nibble {
+        0..=9 => b'0' + nibble,
+        _ => b'a' + nibble - 10,
+    }
+}
+
+/// What a script declares in its first line, `#!lua flags=no-writes`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ScriptFlags {
+    /// The script has a first line of this kind, so it is held to what it declares.
+    pub declared: bool,
+    /// It promises not to write.
+    pub no_writes: bool,
+}
+
+/// A compiled script.
+#[derive(Clone, Debug)]
+struct Script {
+    function: mlua::Function,
+    flags: ScriptFlags,
+}
+
+/// All that the server keeps of scripting.
+#[derive(Debug, Default)]
+pub(crate) struct ScriptEngine {
+    state: Option<Box<State>>,
+    /// The generator of `math.random` goes on from script to script, `SCRIPT FLUSH` or not.
+    random: Option<Arc<random::Lrand48>>,
+}
+
+#[derive(Debug)]
+struct State {
+    sandbox: sandbox::Sandbox,
+    cache: HashMap<Sha, Script, foldhash::fast::FixedState>,
+}
+
+impl ScriptEngine {
+    /// Whether a script of this name is in the cache.
+    pub(crate) fn contains(&self, sha: &Sha) -> bool {
+        self.state
+            .as_ref()
+            .is_some_and(|state| state.cache.contains_key(sha))
+    }
+
+    /// Forgets all scripts, and the Lua state with them.
+    pub(crate) fn flush(&mut self) {
+        self.state = None;
+    }
+
+    /// Compiles a script and keeps it. Errors: it does not compile; its first line is not understood.
+    pub(crate) fn load(&mut self, source: &[u8]) -> Result<Sha, CommandError> {
+        let sha = Sha::of(source);
+        self.state()?.load(sha, source)?;
+        Ok(sha)
+    }
+
+    fn state(&mut self) -> Result<&mut State, CommandError> {
+        if self.state.is_none() {
+            let random = self.random.get_or_insert_default();
+            let sandbox = sandbox::Sandbox::new(Arc::clone(random))
+                .map_err(|error| CommandError::custom(format!("ERR {error}")))?;
+            self.state = Some(Box::new(State {
+                sandbox,
+                cache: HashMap::default(),
+            }));
+        }
+        self.state
+            .as_deref_mut()
+            .ok_or_else(|| CommandError::custom("ERR no Lua state"))
+    }
+}
+
+impl State {
+    fn load(&mut self, sha: Sha, source: &[u8]) -> Result<(), CommandError> {
+        if self.cache.contains_key(&sha) {
+            return Ok(());
+        }
+        let (flags, body) = parse_first_line(source)?;
+        let function = self.sandbox.compile(body).map_err(|text| {
+            let prefix = b"ERR Error compiling script (new function): ";
+            CommandError::custom([&prefix[..], &text].concat())
+        })?;
+        self.cache.insert(sha, Script { function, flags });
+        Ok(())
+    }
+}
+
+/// Reads a script's first line if it begins with `#!`; the rest is the script, its line end included, so that the lines keep
+/// their numbers (eval.c, `evalExtractShebangFlags`).
+fn parse_first_line(source: &[u8]) -> Result<(ScriptFlags, &[u8]), CommandError> {
+    if !source.starts_with(b"#!") {
+        return Ok((ScriptFlags::default(), source));
+    }
+    let Some(end) = memchr::memchr(b'\n', source) else {
+        return Err(CommandError::custom("ERR Invalid script shebang"));
+    };
+    let (line, body) = source.split_at(end);
+    let words = crate::wire::request::split_words(line).unwrap_or_default();
+    let mut words = words.iter();
+    let engine = words.next().map(Vec::as_slice).unwrap_or_default();
+    if engine != b"#!lua" {
+        return Err(unexpected(
+            b"Unexpected engine in script shebang: ",
+            engine.get(2..).unwrap_or_default(),
+        ));
+    }
+    let mut flags = ScriptFlags {
+        declared: true,
+        no_writes: false,
+    };
+    for word in words {
+        let Some(list) = word.strip_prefix(b"flags=") else {
+            return Err(unexpected(b"Unknown lua shebang option: ", word));
+        };
+        for flag in list.split(|byte| *byte == b',') {
+            match flag {
+                b"no-writes" => flags.no_writes = true,
+                b"allow-oom" | b"allow-stale" | b"no-cluster" | b"allow-cross-slot-keys" => {}
+                b"" if list.is_empty() => {}
+                flag => return Err(unexpected(b"Unexpected flag in script shebang: ", flag)),
+            }
+        }
+    }
+    Ok((flags, body))
+}
+
+fn unexpected(text: &[u8], word: &[u8]) -> CommandError {
+    CommandError::Custom(Blob::from([b"ERR ", text, word].concat()))
+}

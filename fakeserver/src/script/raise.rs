@@ -1,0 +1,98 @@
+//! Errors that the server raises inside of a script.
+//!
+//! Rust can only raise mlua's own error values, so each place where a script can catch one turns it into what 7.0.15 would
+//! have raised: see `sandbox.lua`.
+
+use std::fmt;
+
+use mlua::{Lua, Value};
+
+/// An error on its way through Lua.
+#[derive(Clone, Debug)]
+pub(super) enum Raised {
+    /// What `redis.*` raises: a table whose field `err` is this text.
+    Reply(Vec<u8>),
+    /// What a library function raises: a string.
+    Text(Vec<u8>),
+    /// The end of the script: nothing in it can catch this.
+    Fatal(Vec<u8>),
+}
+
+impl fmt::Display for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Raised::Reply(text) | Raised::Text(text) | Raised::Fatal(text)) = self;
+        f.write_str(&String::from_utf8_lossy(text))
+    }
+}
+
+impl std::error::Error for Raised {}
+
+impl Raised {
+    /// What is behind an error value that was caught. Errors of mlua itself count as texts.
+    pub(super) fn of(error: &mlua::Error) -> Raised {
+        match error.downcast_ref::<Raised>() {
+            Some(raised) => raised.clone(),
+            None => Raised::Text(root(error).to_string().into_bytes()),
+        }
+    }
+
+    /// The text.
+    pub(super) fn into_text(self) -> Vec<u8> {
+        let (Raised::Reply(text) | Raised::Text(text) | Raised::Fatal(text)) = self;
+        text
+    }
+
+    /// The value that a script sees.
+    pub(super) fn into_value(self, lua: &Lua) -> mlua::Result<Value> {
+        match self {
+            Raised::Reply(text) => {
+                let table = lua.create_table_with_capacity(0, 2)?;
+                table.raw_set("err", lua.create_string(text)?)?;
+                Ok(Value::Table(table))
+            }
+            Raised::Text(text) => Ok(Value::String(lua.create_string(text)?)),
+            Raised::Fatal(_) => Err(self.into()),
+        }
+    }
+}
+
+impl From<Raised> for mlua::Error {
+    fn from(raised: Raised) -> mlua::Error {
+        mlua::Error::external(raised)
+    }
+}
+
+fn root(error: &mlua::Error) -> &mlua::Error {
+    match error {
+        mlua::Error::CallbackError { cause, .. } => root(cause),
+        error => error,
+    }
+}
+
+/// An error of a library function, with the place of its call in front, as `luaL_error` makes it.
+pub(super) fn library_error(lua: &Lua, text: impl AsRef<[u8]>) -> mlua::Error {
+    let place = lua.inspect_stack(1, |frame| {
+        let source = frame.source().short_src.map(|source| source.into_owned());
+        Some(format!("{}:{}: ", source?, frame.current_line()?))
+    });
+    let place = place.flatten().unwrap_or_default();
+    Raised::Text([place.as_bytes(), text.as_ref()].concat()).into()
+}
+
+/// An error about an argument, as `luaL_argerror` makes it; `position` counts from 1.
+pub(super) fn argument_error(lua: &Lua, position: usize, text: &str) -> mlua::Error {
+    let (name, is_method) = lua
+        .inspect_stack(0, |frame| {
+            let names = frame.names();
+            let name = names.name.map(|name| name.into_owned());
+            (name, names.name_what == Some("method"))
+        })
+        .unwrap_or_default();
+    let name = name.unwrap_or_else(|| "?".to_owned());
+    let text = match (is_method, position) {
+        (true, 1) => format!("calling '{name}' on bad self ({text})"),
+        (true, _) => format!("bad argument #{} to '{name}' ({text})", position - 1),
+        (false, _) => format!("bad argument #{position} to '{name}' ({text})"),
+    };
+    library_error(lua, text)
+}

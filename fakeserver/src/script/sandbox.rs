@@ -1,0 +1,464 @@
+//! The environment of scripts: the globals of 7.0.15 and nothing else, protected against change, bounded in work and memory.
+//!
+//! Redis marks tables read-only inside of Lua itself. Here each such table is reached through a stand-in, an empty table whose
+//! metatable reads from the real one and refuses writes; `pairs`, `next`, `rawget` and the like see through it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use mlua::chunk::ChunkMode;
+use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState};
+
+use super::arguments::{Arguments, as_number, number_text, type_name};
+use super::raise::{Raised, argument_error, library_error};
+use super::random::Lrand48;
+use super::{bit, cjson, redis_api};
+
+/// Instructions between two looks at the budget.
+const HOOK_PERIOD: u32 = 100_000;
+/// Instructions that a script may run unless a setting says otherwise: some seconds of work.
+const BUDGET: u64 = 500_000_000;
+/// Bytes that the Lua state may hold.
+const MEMORY_MAX: usize = 256 * 1024 * 1024;
+
+const READ_ONLY: &str = "Attempt to modify a readonly table";
+
+/// Globals of Lua 5.1 that scripts do not have.
+const REMOVED: [&str; 6] = [
+    "dofile", "getfenv", "loadfile", "newproxy", "print", "setfenv",
+];
+/// Libraries behind a stand-in.
+const LIBRARIES: [&str; 7] = [
+    "bit",
+    "cjson",
+    "coroutine",
+    "math",
+    "redis",
+    "string",
+    "table",
+];
+
+/// What the functions of the environment share with whoever runs a script.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// Whether replies of commands reach the script as RESP3 has them (`redis.setresp`).
+    pub resp3: AtomicBool,
+    /// Instructions that the running script has left.
+    pub budget: AtomicU64,
+    pub random: Arc<Lrand48>,
+}
+
+/// A Lua state with everything that scripts find in it.
+#[derive(Debug)]
+pub(super) struct Sandbox {
+    pub lua: Lua,
+    /// `run(script, call, pcall, KEYS, ARGV)`: whether it succeeded, and its value or error.
+    pub run: Function,
+    /// `clean(stand_ins)`: whether a script had written into one.
+    clean: Function,
+    stand_ins: Table,
+    pub shared: Arc<Shared>,
+}
+
+impl Sandbox {
+    pub(super) fn new(random: Arc<Lrand48>) -> mlua::Result<Sandbox> {
+        let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
+        let lua = Lua::new_with(libraries, LuaOptions::new())?;
+        let shared = Arc::new(Shared {
+            resp3: AtomicBool::new(false),
+            budget: AtomicU64::new(BUDGET),
+            random,
+        });
+        let real = lua.globals();
+        for name in REMOVED {
+            real.raw_set(name, Value::Nil)?;
+        }
+        add_libraries(&lua, &real, &shared)?;
+        let stand_ins = lua.create_table()?;
+        let (run, mark, watch_insert, clean) = add_catching(&lua, &real)?;
+        add_loading(&lua, &real)?;
+        add_seeing_through(&lua, &real, &stand_ins, &mark)?;
+        protect(&lua, &real, &stand_ins, &watch_insert)?;
+        set_limits(&lua, &shared)?;
+        Ok(Sandbox {
+            lua,
+            run,
+            clean,
+            stand_ins,
+            shared,
+        })
+    }
+
+    /// Compiles a script. Errors: Lua's own text.
+    pub(super) fn compile(&self, source: &[u8]) -> Result<Function, Vec<u8>> {
+        compile(&self.lua, source, "@user_script").map_err(|error| Raised::of(&error).into_text())
+    }
+
+    /// Prepares for the next script.
+    pub(super) fn reset(&self) {
+        self.shared.resp3.store(false, Relaxed);
+        self.shared.budget.store(BUDGET, Relaxed);
+    }
+
+    /// Undoes what a script did behind the stand-ins' backs; whether it had to.
+    pub(super) fn clean(&self) -> bool {
+        self.clean.call(&self.stand_ins).unwrap_or(true)
+    }
+}
+
+fn compile(lua: &Lua, source: &[u8], name: &str) -> mlua::Result<Function> {
+    lua.load(source)
+        .set_name(name)
+        .set_mode(ChunkMode::Text)
+        .into_function()
+        .map_err(|error| match error {
+            mlua::Error::SyntaxError { message, .. } => Raised::Text(message.into_bytes()).into(),
+            error => error,
+        })
+}
+
+fn add_libraries(lua: &Lua, real: &Table, shared: &Arc<Shared>) -> mlua::Result<()> {
+    real.raw_set("bit", bit::library(lua)?)?;
+    real.raw_set("cjson", cjson::library(lua)?)?;
+    real.raw_set("redis", redis_api::library(lua, shared)?)?;
+    real.raw_set("__redis__err__handler", lua.create_function(handle_error)?)?;
+    let math: Table = real.raw_get("math")?;
+    let random = Arc::clone(shared);
+    math.raw_set(
+        "random",
+        lua.create_function(move |lua, args| random.random.random(lua, args))?,
+    )?;
+    let random = Arc::clone(shared);
+    math.raw_set(
+        "randomseed",
+        lua.create_function(move |lua, args| random.random.randomseed(lua, args))?,
+    )
+}
+
+type Prelude = (Function, Function, Function, Function);
+
+fn add_catching(lua: &Lua, real: &Table) -> mlua::Result<Prelude> {
+    let as_text = lua.create_function(|lua, caught: Value| match caught {
+        Value::Error(error) => match Raised::of(&error) {
+            fatal @ Raised::Fatal(_) => Err(fatal.into()),
+            raised => lua.create_string(raised.into_text()).map(Value::String),
+        },
+        value => Ok(value),
+    })?;
+    // With a table and a key this removes the key, for `clean`, which may not use a stand-in's own way of writing.
+    let as_value = lua.create_function(|lua, (caught, key): (Value, Value)| match caught {
+        Value::Error(error) => Raised::of(&error).into_value(lua),
+        Value::Table(table) => table.raw_set(key, Value::Nil).map(|()| Value::Nil),
+        value => Ok(value),
+    })?;
+    let (pcall, xpcall, next, kind): (Value, Value, Value, Value) = (
+        real.raw_get("pcall")?,
+        real.raw_get("xpcall")?,
+        real.raw_get("next")?,
+        real.raw_get("type")?,
+    );
+    let handler: Value = real.raw_get("__redis__err__handler")?;
+    let resume: Value = real.raw_get::<Table>("coroutine")?.raw_get("resume")?;
+    let api: Table = real.raw_get("redis")?;
+    lua.load(include_str!("sandbox.lua"))
+        .set_name("=sandbox")
+        .call((
+            pcall, xpcall, resume, next, kind, handler, as_text, as_value, real, api,
+        ))
+}
+
+/// Loading inside of a script: text only, and a reader function runs before the parser does, never inside of it.
+fn add_loading(lua: &Lua, real: &Table) -> mlua::Result<()> {
+    let loadstring = lua.create_function(|lua, values: MultiValue| {
+        let args = Arguments::new(lua, values);
+        let source = args.string(1)?;
+        let name = match args.get(2) {
+            None | Some(Value::Nil) => source.clone(),
+            Some(_) => args.string(2)?,
+        };
+        load(lua, &source, &name)
+    })?;
+    real.raw_set("loadstring", loadstring)?;
+    let load = lua.create_function(|lua, values: MultiValue| {
+        let args = Arguments::new(lua, values);
+        let name = match args.get(2) {
+            None | Some(Value::Nil) => b"=(load)".to_vec(),
+            Some(_) => args.string(2)?,
+        };
+        let Some(Value::Function(reader)) = args.get(1) else {
+            return Err(args.type_error(1, "function", args.get(1)));
+        };
+        let mut source = Vec::new();
+        loop {
+            match reader.call::<Value>(())? {
+                Value::Nil => break,
+                Value::String(piece) if piece.as_bytes().is_empty() => break,
+                Value::String(piece) => source.extend_from_slice(&piece.as_bytes()),
+                Value::Integer(n) => source.extend_from_slice(number_text(n as f64).as_bytes()),
+                Value::Number(n) => source.extend_from_slice(number_text(n).as_bytes()),
+                _ => return Err(library_error(lua, "reader function must return a string")),
+            }
+            if source.len() > MEMORY_MAX {
+                return Err(Raised::Text(b"not enough memory".to_vec()).into());
+            }
+        }
+        load(lua, &source, &name)
+    })?;
+    real.raw_set("load", load)
+}
+
+fn load(lua: &Lua, source: &[u8], name: &[u8]) -> mlua::Result<(Value, Value)> {
+    // C takes the name up to its first zero byte.
+    let end = memchr::memchr(0, name).unwrap_or(name.len());
+    match compile(lua, source, &String::from_utf8_lossy(&name[..end])) {
+        Ok(function) => Ok((Value::Function(function), Value::Nil)),
+        Err(error) => {
+            let text = lua.create_string(Raised::of(&error).into_text())?;
+            Ok((Value::Nil, Value::String(text)))
+        }
+    }
+}
+
+/// The functions that see through a stand-in, or refuse to write to one.
+fn add_seeing_through(
+    lua: &Lua,
+    real: &Table,
+    stand_ins: &Table,
+    mark: &Function,
+) -> mlua::Result<()> {
+    let next: Function = real.raw_get("next")?;
+    let (known, seen, step) = (stand_ins.clone(), mark.clone(), next.clone());
+    let pairs = lua.create_function(move |lua, values: MultiValue| {
+        let args = Arguments::new(lua, values);
+        let table = table_argument(&args)?;
+        let Some(hidden) = known.raw_get::<Option<Table>>(table)? else {
+            return Ok((step.clone(), table.clone(), Value::Nil));
+        };
+        seen.call::<()>(())?;
+        // The iteration's state is in the script's hands, so it is given a copy.
+        let copy = lua.create_table()?;
+        hidden.for_each(|key: Value, value: Value| copy.raw_set(key, value))?;
+        Ok((step.clone(), copy, Value::Nil))
+    })?;
+    real.raw_set("pairs", pairs)?;
+    let (known, seen) = (stand_ins.clone(), mark.clone());
+    let public_next = lua.create_function(move |lua, values: MultiValue| {
+        let args = Arguments::new(lua, values);
+        let table = table_argument(&args)?;
+        let key = args.get(2).cloned().unwrap_or(Value::Nil);
+        let hidden: Option<Table> = known.raw_get(table)?;
+        if hidden.is_some() {
+            seen.call::<()>(())?;
+        }
+        next.call::<MultiValue>((hidden.as_ref().unwrap_or(table), key))
+            .map_err(|_| library_error(lua, "invalid key to 'next'"))
+    })?;
+    real.raw_set("next", public_next)?;
+    let (known, seen) = (stand_ins.clone(), mark.clone());
+    let rawget = lua.create_function(move |lua, values: MultiValue| {
+        let args = Arguments::new(lua, values);
+        let table = table_argument(&args)?;
+        let hidden: Option<Table> = known.raw_get(table)?;
+        if hidden.is_some() {
+            seen.call::<()>(())?;
+        }
+        let key = args.get(2).cloned().unwrap_or(Value::Nil);
+        hidden.as_ref().unwrap_or(table).raw_get::<Value>(key)
+    })?;
+    real.raw_set("rawget", rawget)?;
+    add_refusing(lua, real, stand_ins)
+}
+
+fn add_refusing(lua: &Lua, real: &Table, stand_ins: &Table) -> mlua::Result<()> {
+    let known = stand_ins.clone();
+    let rawset = lua.create_function(move |lua, values: MultiValue| {
+        let args = Arguments::new(lua, values);
+        let table = table_argument(&args)?;
+        let (Some(key), Some(value)) = (args.get(2), args.get(3)) else {
+            let missing = if args.get(2).is_none() { 2 } else { 3 };
+            return Err(argument_error(lua, missing, "value expected"));
+        };
+        if known.contains_key(table)? {
+            return Err(Raised::Text(READ_ONLY.into()).into());
+        }
+        match key {
+            Value::Nil => return Err(Raised::Text(b"table index is nil".to_vec()).into()),
+            Value::Number(n) if n.is_nan() => {
+                return Err(Raised::Text(b"table index is NaN".to_vec()).into());
+            }
+            key => table.raw_set(key, value)?,
+        }
+        Ok(table.clone())
+    })?;
+    real.raw_set("rawset", rawset)?;
+    let known = stand_ins.clone();
+    let setmetatable = lua.create_function(move |lua, values: MultiValue| {
+        let args = Arguments::new(lua, values);
+        let table = table_argument(&args)?;
+        let metatable = match args.get(2) {
+            Some(Value::Nil) => None,
+            Some(Value::Table(metatable)) => Some(metatable.clone()),
+            _ => return Err(argument_error(lua, 2, "nil or table expected")),
+        };
+        if known.contains_key(table)? {
+            return Err(Raised::Text(READ_ONLY.into()).into());
+        }
+        if let Some(old) = table.metatable()
+            && !old.raw_get::<Value>("__metatable")?.is_nil()
+        {
+            return Err(library_error(lua, "cannot change a protected metatable"));
+        }
+        // A finalizer would run outside of any script; Lua 5.1 has none for tables.
+        table.set_metatable(metatable)?;
+        Ok(table.clone())
+    })?;
+    real.raw_set("setmetatable", setmetatable)
+}
+
+fn table_argument<'a>(args: &'a Arguments<'_>) -> mlua::Result<&'a Table> {
+    match args.get(1) {
+        Some(Value::Table(table)) => Ok(table),
+        other => Err(args.type_error(1, "table", other)),
+    }
+}
+
+/// Puts stand-ins in front of the libraries and the globals, and makes the latter what scripts run in.
+fn protect(
+    lua: &Lua,
+    real: &Table,
+    stand_ins: &Table,
+    watch_insert: &Function,
+) -> mlua::Result<()> {
+    let refuse =
+        lua.create_function(|lua, _: Value| Err::<(), _>(library_error(lua, READ_ONLY)))?;
+    let stand_in = |index: Value, hidden: &Table| -> mlua::Result<Table> {
+        let (table, meta) = (lua.create_table()?, lua.create_table()?);
+        meta.raw_set("__index", index)?;
+        meta.raw_set("__newindex", &refuse)?;
+        table.set_metatable(Some(meta))?;
+        stand_ins.raw_set(&table, hidden)?;
+        Ok(table)
+    };
+    for name in LIBRARIES {
+        let hidden: Table = real.raw_get(name)?;
+        let index = match name {
+            "table" => Value::Function(watch_insert.call(&hidden)?),
+            _ => Value::Table(hidden.clone()),
+        };
+        real.raw_set(name, stand_in(index, &hidden)?)?;
+    }
+    let missing = lua.create_function(|lua, (_, name): (Value, Value)| -> mlua::Result<Value> {
+        let name = match lua.coerce_string(name)? {
+            Some(name) => name.as_bytes().to_vec(),
+            None => b"(null)".to_vec(),
+        };
+        let text = [
+            b"Script attempted to access nonexistent global variable '",
+            &name[..],
+            b"'",
+        ]
+        .concat();
+        Err(library_error(lua, text))
+    })?;
+    let shown = lua.create_table()?;
+    shown.raw_set("__index", &missing)?;
+    real.set_metatable(Some(shown.clone()))?;
+    let shown = stand_in(Value::Table(shown.clone()), &shown)?;
+    let globals = stand_in(Value::Table(real.clone()), real)?;
+    let strings: Table = real.raw_get("string")?;
+    let string_meta = lua.create_table()?;
+    string_meta.raw_set("__index", strings)?;
+    let string_meta = stand_in(Value::Table(string_meta.clone()), &string_meta)?;
+    let (known, all) = (stand_ins.clone(), globals.clone());
+    let getmetatable = lua.create_function(move |lua, values: MultiValue| {
+        let args = Arguments::new(lua, values);
+        match args.get(1) {
+            None => Err(argument_error(lua, 1, "value expected")),
+            Some(Value::Table(table)) if *table == all => Ok(Value::Table(shown.clone())),
+            Some(Value::Table(table)) if known.contains_key(table)? => Ok(Value::Nil),
+            Some(Value::Table(table)) => match table.metatable() {
+                None => Ok(Value::Nil),
+                Some(meta) => match meta.raw_get("__metatable")? {
+                    Value::Nil => Ok(Value::Table(meta)),
+                    shown => Ok(shown),
+                },
+            },
+            Some(Value::String(_)) => Ok(Value::Table(string_meta.clone())),
+            Some(_) => Ok(Value::Nil),
+        }
+    })?;
+    real.raw_set("getmetatable", getmetatable)?;
+    real.raw_set("_G", &globals)?;
+    lua.set_globals(globals)
+}
+
+fn set_limits(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<()> {
+    let budget = Arc::clone(shared);
+    lua.set_global_hook(
+        HookTriggers::new().every_nth_instruction(HOOK_PERIOD),
+        move |_, _| {
+            let left = budget
+                .budget
+                .load(Relaxed)
+                .saturating_sub(u64::from(HOOK_PERIOD));
+            budget.budget.store(left, Relaxed);
+            if left > 0 {
+                return Ok(VmState::Continue);
+            }
+            let text = b"ERR Script killed: it ran more instructions than its limit allows";
+            Err(Raised::Fatal(text.to_vec()).into())
+        },
+    )?;
+    lua.set_memory_limit(MEMORY_MAX).map(drop)
+}
+
+/// Makes a table of an uncaught error: its text, and where in the script it was raised (script_lua.c, the handler of
+/// `luaCallFunction`). It is a global, since Redis has it there too.
+fn handle_error(lua: &Lua, error: Value) -> mlua::Result<Table> {
+    let place = |level| {
+        lua.inspect_stack(level, |frame| {
+            let source = frame.source();
+            let is_c = source.what == "C";
+            (
+                is_c,
+                source.source.map(|name| name.into_owned()),
+                frame.current_line(),
+            )
+        })
+    };
+    let raised = place(1);
+    let raised = match raised {
+        Some((true, ..)) => place(2),
+        other => other,
+    };
+    let table = match error {
+        Value::Table(table) => table,
+        other => {
+            let text = match other {
+                Value::Error(error) => match Raised::of(&error) {
+                    Raised::Text(text) => [b"ERR ", &text[..]].concat(),
+                    raised => raised.into_text(),
+                },
+                Value::String(text) => [b"ERR ", &*text.as_bytes()].concat(),
+                other => format!("ERR {}", printed(&other)).into_bytes(),
+            };
+            let table = lua.create_table_with_capacity(0, 4)?;
+            table.raw_set("err", lua.create_string(text)?)?;
+            table
+        }
+    };
+    if let Some((_, source, line)) = raised {
+        table.raw_set("source", source)?;
+        table.raw_set("line", line.map_or(-1, |line| line as i64))?;
+    }
+    Ok(table)
+}
+
+fn printed(value: &Value) -> String {
+    match value {
+        Value::Nil => "nil".to_owned(),
+        Value::Boolean(value) => value.to_string(),
+        Value::Integer(_) | Value::Number(_) => number_text(as_number(value).unwrap_or_default()),
+        value => format!("{}: {:p}", type_name(value), value.to_pointer()),
+    }
+}
