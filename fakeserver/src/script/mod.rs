@@ -6,12 +6,14 @@
 mod arguments;
 mod bit;
 mod cjson;
+mod cmsgpack;
 mod convert;
 mod raise;
 mod random;
 mod redis_api;
 mod run;
 mod sandbox;
+mod structs;
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,6 +1,7 @@
 -- What a script's environment needs of Lua itself: places where errors are caught, since an error that the server raises is
 -- not yet the value that a script has to see, and stand-ins for tables that scripts may not change.
-local raw_pcall, raw_xpcall, raw_resume, raw_next, raw_type, handler, as_text, as_value, real, api = ...
+local raw_pcall, raw_xpcall, raw_resume, raw_next, raw_type, handler, as_text, as_value, refuse_xpcall, real, api = ...
+local select = real.select
 
 local function finish_pcall(ok, err, ...)
   if ok then return ok, err, ... end
@@ -20,10 +21,13 @@ local function finish_resume(ok, err, ...)
 end
 
 function real.pcall(...)
+  if select('#', ...) == 0 then return false, 'attempt to call a boolean value' end
   return finish_pcall(raw_pcall(...))
 end
 
-function real.xpcall(f, on_error)
+function real.xpcall(...)
+  if select('#', ...) < 2 then refuse_xpcall(...) end
+  local f, on_error = ...
   return finish_resume(raw_xpcall(f, function(err)
     if raw_type(err) == 'userdata' then err = as_value(err) end
     return on_error(err)
