@@ -12,6 +12,9 @@ const READ_NESTING_MAX: usize = 3_990;
 /// Most values that one call reads: what Lua's stack holds.
 const RESULTS_MAX: usize = 7_990;
 
+const TOO_MANY: &str =
+    "stack overflow (too many return values at once; use unpack_one or unpack_limit instead.)";
+
 const CONSTANTS: [(&str, &str); 4] = [
     ("_NAME", "cmsgpack"),
     ("_VERSION", "lua-cmsgpack 0.4.0"),
@@ -150,21 +153,21 @@ fn unpack_limit(lua: &Lua, values: MultiValue) -> mlua::Result<MultiValue> {
     let args = Arguments::new(lua, values);
     let limit = args.integer(2)?;
     let offset = optional_integer(&args, 3)?;
-    read_values(lua, &args, limit as i32, offset)
+    read_values(lua, &args, limit, offset)
 }
 
-fn optional_integer(args: &Arguments<'_>, position: usize) -> mlua::Result<i32> {
+fn optional_integer(args: &Arguments<'_>, position: usize) -> mlua::Result<i64> {
     match args.get(position) {
         None | Some(Value::Nil) => Ok(0),
-        Some(_) => Ok(args.integer(position)? as i32),
+        Some(_) => args.integer(position),
     }
 }
 
 fn read_values(
     lua: &Lua,
     args: &Arguments<'_>,
-    limit: i32,
-    offset: i32,
+    limit: i64,
+    offset: i64,
 ) -> mlua::Result<MultiValue> {
     let text = args.string(1)?;
     let all = limit == 0 && offset == 0;
@@ -187,10 +190,7 @@ fn read_values(
     let mut results = Vec::new();
     while !reader.rest.is_empty() && results.len() < most {
         if results.len() > RESULTS_MAX {
-            return Err(library_error(
-                lua,
-                "stack overflow (in function mp_unpack_full)",
-            ));
+            return Err(library_error(lua, TOO_MANY));
         }
         results.push(reader.value()?);
     }
@@ -239,10 +239,7 @@ impl Reader<'_> {
                 }
             };
             if open.len() > READ_NESTING_MAX {
-                return Err(library_error(
-                    self.lua,
-                    "stack overflow (in function mp_decode_to_lua_array)",
-                ));
+                return Err(library_error(self.lua, TOO_MANY));
             }
             loop {
                 let Some(innermost) = open.last_mut() else {
@@ -292,11 +289,10 @@ impl Reader<'_> {
             0xcc => number(f64::from(u8::from_be_bytes(self.bytes()?))),
             0xcd => number(f64::from(u16::from_be_bytes(self.bytes()?))),
             0xce => number(f64::from(u32::from_be_bytes(self.bytes()?))),
-            0xcf => number(u64::from_be_bytes(self.bytes()?) as f64),
             0xd0 => number(f64::from(i8::from_be_bytes(self.bytes()?))),
             0xd1 => number(f64::from(i16::from_be_bytes(self.bytes()?))),
             0xd2 => number(f64::from(i32::from_be_bytes(self.bytes()?))),
-            0xd3 => number(i64::from_be_bytes(self.bytes()?) as f64),
+            0xcf | 0xd3 => number(i64::from_be_bytes(self.bytes()?) as f64),
             0xd9 => {
                 let len = u8::from_be_bytes(self.bytes()?);
                 self.string(usize::from(len))

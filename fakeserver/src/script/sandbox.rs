@@ -493,7 +493,7 @@ fn handle_error(lua: &Lua, error: Value) -> mlua::Result<Table> {
                     Raised::Text(text) => [b"ERR ", &text[..]].concat(),
                     raised => raised.into_text(),
                 },
-                Value::String(text) => [b"ERR ", &*text.as_bytes()].concat(),
+                Value::String(text) => [b"ERR ", without_place(&text.as_bytes())].concat(),
                 other => format!("ERR {}", printed(&other)).into_bytes(),
             };
             let table = lua.create_table_with_capacity(0, 4)?;
@@ -506,6 +506,13 @@ fn handle_error(lua: &Lua, error: Value) -> mlua::Result<Table> {
         table.raw_set("line", line.map_or(-1, |line| line as i64))?;
     }
     Ok(table)
+}
+
+/// The text without the place of `main` in `sandbox.lua`, which calls the script: in 7.0.15 a C function does.
+fn without_place(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"sandbox:")
+        .and_then(|rest| Some(rest.get(memchr::memchr(b' ', rest)? + 1..)?))
+        .unwrap_or(text)
 }
 
 fn printed(value: &Value) -> String {

@@ -126,6 +126,11 @@ impl<'a> Format<'a> {
 
 /// `struct.pack(format, ...)`
 fn pack(lua: &Lua, values: MultiValue) -> mlua::Result<LuaString> {
+    let mut values = values;
+    // The C function marks the end of its arguments with a nil, which its error texts show.
+    if !values.is_empty() {
+        values.push_back(Value::Nil);
+    }
     let args = Arguments::new(lua, values);
     let text = args.string(1)?;
     let mut format = Format::new(lua, &text);
@@ -189,7 +194,9 @@ fn put(out: &mut Vec<u8>, little: &[u8], big_endian: bool) {
 }
 
 fn put_integer(out: &mut Vec<u8>, number: f64, size: usize, big_endian: bool) {
-    let value = if number < 0.0 {
+    let value = if number.is_nan() {
+        1 << 63
+    } else if number < 0.0 {
         truncate(number) as u64
     } else if number < 18_446_744_073_709_551_616.0 {
         number as u64
@@ -250,7 +257,8 @@ fn unpack(lua: &Lua, values: MultiValue) -> mlua::Result<MultiValue> {
             }
             b'c' => {
                 if size == 0 {
-                    let Some(Value::Number(previous)) = results.pop() else {
+                    let previous = lua.coerce_number(results.pop().unwrap_or(Value::Nil));
+                    let Ok(Some(previous)) = previous else {
                         return Err(library_error(lua, "format 'c0' needs a previous size"));
                     };
                     size = truncate(previous) as u64 as usize;
