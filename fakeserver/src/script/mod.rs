@@ -6,12 +6,14 @@
 mod arguments;
 mod bit;
 mod cjson;
+mod cmsgpack;
 mod convert;
 mod raise;
 mod random;
 mod redis_api;
 mod run;
 mod sandbox;
+mod structs;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,6 +23,7 @@ use sha1::{Digest, Sha1};
 
 use crate::error::CommandError;
 use crate::value::Blob;
+use crate::wire::request::split_words;
 
 pub(crate) use run::{Invocation, run};
 
@@ -154,14 +157,13 @@ fn parse_first_line(source: &[u8]) -> Result<(ScriptFlags, &[u8]), CommandError>
         return Err(CommandError::custom("ERR Invalid script shebang"));
     };
     let (line, body) = source.split_at(end);
-    let words = crate::wire::request::split_words(line).unwrap_or_default();
+    let words = split_words(line).filter(|words| !words.is_empty());
+    let words =
+        words.ok_or_else(|| CommandError::custom("ERR Invalid engine in script shebang"))?;
     let mut words = words.iter();
     let engine = words.next().map(Vec::as_slice).unwrap_or_default();
     if engine != b"#!lua" {
-        return Err(unexpected(
-            b"Unexpected engine in script shebang: ",
-            engine.get(2..).unwrap_or_default(),
-        ));
+        return Err(unexpected(b"Unexpected engine in script shebang: ", engine));
     }
     let mut flags = ScriptFlags {
         declared: true,
