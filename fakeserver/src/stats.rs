@@ -79,7 +79,8 @@ impl ServerStats {
         self.error(error);
     }
 
-    fn error(&mut self, error: &CommandError) {
+    /// Counts an error reply that no command's execution gave (`CLIENT UNBLOCK ... ERROR`).
+    pub(crate) fn error(&mut self, error: &CommandError) {
         self.error_replies += 1;
         let text = error.to_bytes();
         let code = text.split(|byte| *byte == b' ').next().unwrap_or_default();
