@@ -5,7 +5,7 @@ use crate::blocking::{Blocked, Wait};
 use crate::command::{
     Access, Caller, ControlCall, Flag, Handler, ReadCall, Row, WriteCall, lookup,
 };
-use crate::engine::Engine;
+use crate::engine::{Engine, OUTPUT_CHECK_MIN};
 use crate::error::CommandError;
 use crate::keyspace::DbIndex;
 use crate::session::{Queued, SessionId};
@@ -26,7 +26,9 @@ impl Engine {
             session.active_at = self.now.micros();
             session.send(reply);
             session.command_done();
-            self.check_output(id);
+            if session.output_len() >= OUTPUT_CHECK_MIN {
+                self.check_output(id);
+            }
         }
         self.after_command();
     }
