@@ -193,7 +193,7 @@ fn unblock(call: &mut ControlCall<'_>) -> CommandResult {
     };
     let reply = if with_error {
         let error = CommandError::custom("UNBLOCKED client unblocked via CLIENT UNBLOCK");
-        call.engine.stats.error(&error);
+        call.engine.stats.failed(blocked.row, &error);
         Reply::Error(error)
     } else {
         blocked.timeout_reply
