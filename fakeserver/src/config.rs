@@ -65,6 +65,8 @@ pub struct Config {
     pub maxclients: i64,
     /// Milliseconds after which a script may be interrupted (`busy-reply-threshold`, once `lua-time-limit`).
     pub busy_reply_threshold: i64,
+    /// Whether durations of commands are kept for `INFO latencystats` (`latency-tracking`).
+    pub latency_tracking: bool,
     /// Microseconds from which on a command is logged, -1 for none (`slowlog-log-slower-than`).
     pub slowlog_log_slower_than: i64,
     /// `slowlog-max-len`
@@ -99,6 +101,7 @@ impl Default for Config {
             client_output_buffer_limit: OutputLimits::default(),
             maxclients: 10_000,
             busy_reply_threshold: 5000,
+            latency_tracking: true,
             slowlog_log_slower_than: 10_000,
             slowlog_max_len: 128,
             port: 0,

@@ -5,7 +5,7 @@ use crate::blocking::{Blocked, Wait};
 use crate::command::{
     Access, Caller, ControlCall, Flag, Handler, ReadCall, Row, WriteCall, lookup,
 };
-use crate::engine::Engine;
+use crate::engine::{Engine, OUTPUT_CHECK_MIN};
 use crate::error::CommandError;
 use crate::keyspace::DbIndex;
 use crate::session::{Queued, SessionId};
@@ -26,7 +26,9 @@ impl Engine {
             session.active_at = self.now.micros();
             session.send(reply);
             session.command_done();
-            self.check_output(id);
+            if session.output_len() >= OUTPUT_CHECK_MIN {
+                self.check_output(id);
+            }
         }
         self.after_command();
     }
@@ -118,12 +120,17 @@ impl Engine {
         request: &Request,
         caller: Caller,
     ) -> Reply {
+        let monitored = !self.monitors.is_empty() && !row.has(Flag::Admin);
+        // A script is shown in front of the commands that it calls.
+        if monitored && row.has(Flag::SkipMonitor) {
+            self.feed_monitors(id, request, caller);
+        }
         let reply = self.execute(id, row, request, caller);
-        self.stats.called(row);
+        self.stats.called(row, self.config.latency_tracking);
         if let Reply::Error(error) = &reply {
             self.stats.failed(row, error);
         }
-        if !self.monitors.is_empty() && !row.has(Flag::SkipMonitor) && !row.has(Flag::Admin) {
+        if monitored && !row.has(Flag::SkipMonitor) {
             self.feed_monitors(id, request, caller);
         }
         // Time stands still inside of a command, so it took 0 microseconds.

@@ -150,8 +150,12 @@ pub(super) fn value_size(value: &Value, samples: usize) -> usize {
             samples,
             set.iter().map(|member| member.to_blob().len()),
         ),
-        // Scores beside the members.
-        Value::SortedSet(set) => set.len() * (ELEMENT_OVERHEAD + size_of::<f64>()),
+        Value::SortedSet(set) => container_size(
+            set.len(),
+            samples,
+            set.iter()
+                .map(|item| item.member.len() + size_of_val(&item.score)),
+        ),
     }
 }
 
