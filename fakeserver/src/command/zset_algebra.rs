@@ -2,7 +2,9 @@
 
 use super::sorted_set::members_reply;
 use super::zrange::store;
-use super::{Args, Command, CommandResult, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall};
+use super::{
+    Args, Command, CommandResult, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall,
+};
 use crate::error::CommandError;
 use crate::keyspace::{Keyspace, Value};
 use crate::value::ordered::{self, Item};
@@ -121,8 +123,20 @@ impl Aggregate {
     fn join(self, one: f64, other: f64) -> f64 {
         match self {
             Aggregate::Sum => zero_if_nan(one + other),
-            Aggregate::Min => if other < one { other } else { one },
-            Aggregate::Max => if other > one { other } else { one },
+            Aggregate::Min => {
+                if other < one {
+                    other
+                } else {
+                    one
+                }
+            }
+            Aggregate::Max => {
+                if other > one {
+                    other
+                } else {
+                    one
+                }
+            }
         }
     }
 }
@@ -188,8 +202,12 @@ fn parse_keys<'a>(args: &mut Args<'a>, name: &str) -> Result<Vec<&'a [u8]>, Comm
     if count < 1 {
         return Err(CommandError::NoInputKeys(name.into()));
     }
-    let count = usize::try_from(count).ok().filter(|count| *count <= args.len());
-    (0..count.ok_or(CommandError::Syntax)?).map(|_| args.next()).collect()
+    let count = usize::try_from(count)
+        .ok()
+        .filter(|count| *count <= args.len());
+    (0..count.ok_or(CommandError::Syntax)?)
+        .map(|_| args.next())
+        .collect()
 }
 
 /// What a key that takes part holds.
@@ -277,11 +295,7 @@ fn unite(sources: &[Source<'_>], options: &Options, seed: u64) -> Vec<Item> {
 }
 
 /// Visits the members that all sources hold until `visit` answers no.
-fn intersect(
-    sources: &[Source<'_>],
-    options: &Options,
-    visit: &mut dyn FnMut(&Blob, f64) -> bool,
-) {
+fn intersect(sources: &[Source<'_>], options: &Options, visit: &mut dyn FnMut(&Blob, f64) -> bool) {
     let weighed = by_len(sources, options);
     let Some(((smallest, weight), others)) = weighed.split_first() else {
         return;

@@ -174,7 +174,10 @@ struct MultiPop<'a> {
 impl<'a> MultiPop<'a> {
     fn parse(mut args: Args<'a>) -> Result<MultiPop<'a>, CommandError> {
         let positive = |args: &mut Args<'a>| {
-            let number = args.integer().ok().and_then(|number| number.try_into().ok());
+            let number = args
+                .integer()
+                .ok()
+                .and_then(|number| number.try_into().ok());
             number.filter(|number: &usize| *number > 0)
         };
         let len = positive(&mut args).ok_or(CommandError::NumkeysNotPositive)?;

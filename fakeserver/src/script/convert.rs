@@ -39,7 +39,9 @@ pub(super) fn to_lua(lua: &Lua, reply: Reply, resp3: bool) -> mlua::Result<Value
             field(lua, "map", map)
         }
         Reply::Pairs(pairs) if resp3 => {
-            let arrays = pairs.into_iter().map(|(key, value)| Reply::Array(vec![key, value]));
+            let arrays = pairs
+                .into_iter()
+                .map(|(key, value)| Reply::Array(vec![key, value]));
             sequence(lua, arrays.collect(), resp3)
         }
         Reply::Map(pairs) | Reply::Pairs(pairs) => {
