@@ -82,12 +82,10 @@ impl WaitQueues {
         }
     }
 
-    /// Those who wait for a key, in order of arrival.
-    pub(crate) fn waiting_for(&self, db: DbIndex, key: &Blob) -> Vec<SessionId> {
-        self.by_key
-            .get(&(db, key.clone()))
-            .map(|queue| queue.values().copied().collect())
-            .unwrap_or_default()
+    /// Who waits for a key and arrived next after a ticket, with the own ticket; 0 is before all.
+    pub(crate) fn next_for(&self, place: &(DbIndex, Blob), after: u64) -> Option<(u64, SessionId)> {
+        let mut later = self.by_key.get(place)?.range(after + 1..);
+        later.next().map(|(ticket, session)| (*ticket, *session))
     }
 
     /// Whether nobody waits for any key.

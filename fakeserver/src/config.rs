@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::command::Row;
 use crate::error::CommandError;
 use crate::keyspace::Classes;
+use crate::output_limits::OutputLimits;
 use crate::value::Blob;
 
 /// Who may call a protected command (`enable-debug-command`).
@@ -58,6 +59,8 @@ pub struct Config {
     pub proto_max_bulk_len: i64,
     /// `client-query-buffer-limit`
     pub client_query_buffer_limit: i64,
+    /// `client-output-buffer-limit`
+    pub client_output_buffer_limit: OutputLimits,
     /// `maxclients`
     pub maxclients: i64,
     /// Milliseconds after which a script may be interrupted (`busy-reply-threshold`, once `lua-time-limit`).
@@ -93,6 +96,7 @@ impl Default for Config {
             zset_max_listpack_value: 64,
             proto_max_bulk_len: 512 * 1024 * 1024,
             client_query_buffer_limit: 1024 * 1024 * 1024,
+            client_output_buffer_limit: OutputLimits::default(),
             maxclients: 10_000,
             busy_reply_threshold: 5000,
             slowlog_log_slower_than: 10_000,

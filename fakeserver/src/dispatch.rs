@@ -7,10 +7,9 @@ use crate::command::{
 };
 use crate::engine::Engine;
 use crate::error::CommandError;
-use crate::keyspace::{DbIndex, KeyEvent};
-use crate::pause::PauseMode;
-use crate::pubsub::Topic;
+use crate::keyspace::DbIndex;
 use crate::session::{Queued, SessionId};
+use crate::value::Blob;
 use crate::wire::{Protocol, Reply, Request};
 
 impl Engine {
@@ -27,6 +26,7 @@ impl Engine {
             session.active_at = self.now.micros();
             session.send(reply);
             session.command_done();
+            self.check_output(id);
         }
         self.after_command();
     }
@@ -110,32 +110,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether `CLIENT PAUSE` holds back this command.
-    fn holds_back(&self, id: SessionId, row: &Row) -> bool {
-        let writes = |row: &Row| row.has(Flag::Write) || row.has(Flag::MayReplicate);
-        match self.pause.mode(self.now) {
-            None => false,
-            Some(PauseMode::All) => true,
-            Some(PauseMode::Write) if row.has(Flag::EndsTransaction) => {
-                let session = self.sessions.get(&id);
-                let transaction = session.and_then(|session| session.transaction.as_ref());
-                transaction.is_some_and(|transaction| {
-                    transaction.queue.iter().any(|queued| writes(queued.row))
-                })
-            }
-            Some(PauseMode::Write) => writes(row),
-        }
-    }
-
-    /// Puts a request back until the pause is over.
-    fn postpone(&mut self, id: SessionId, request: &Request) {
-        if let Some(session) = self.sessions.get_mut(&id) {
-            session.pending.push_front(request.clone());
-            session.postponed = true;
-            self.pause.postponed.insert(id);
-        }
-    }
-
     /// Runs a command's handler and counts it; for EXEC's and scripts' commands too.
     pub(crate) fn call(
         &mut self,
@@ -157,41 +131,6 @@ impl Engine {
             self.log_slow(id, request);
         }
         reply
-    }
-
-    fn feed_monitors(&mut self, id: SessionId, request: &Request, caller: Caller) {
-        let Some(session) = self.sessions.get(&id) else {
-            return;
-        };
-        let source = match caller {
-            Caller::Script => "lua",
-            Caller::Client | Caller::Exec => &*session.address,
-        };
-        let now = self.now.micros();
-        let (seconds, micros) = (now.div_euclid(1_000_000), now.rem_euclid(1_000_000));
-        let mut line = format!("{seconds}.{micros:06} [{} {source}]", session.db.0);
-        for word in request.words() {
-            line.push_str(" \"");
-            line.push_str(&quote(word));
-            line.push('"');
-        }
-        self.monitor_feed.push(Reply::Simple(line.into()));
-    }
-
-    fn flush_monitor_feed(&mut self) {
-        for line in std::mem::take(&mut self.monitor_feed) {
-            for monitor in self.monitors.clone() {
-                self.send(monitor, line.clone());
-            }
-        }
-    }
-
-    fn log_slow(&mut self, id: SessionId, request: &Request) {
-        let (now, len_max) = (self.now, self.config.slowlog_max_len.max(0) as usize);
-        if let Some(session) = self.sessions.get(&id) {
-            let client = (&*session.address, &session.name);
-            self.slowlog.push(request, client, now, len_max);
-        }
     }
 
     fn execute(
@@ -354,17 +293,23 @@ impl Engine {
         }
         self.publish_events();
         while !self.keyspace.touched.is_empty() {
-            for (db, key) in std::mem::take(&mut self.keyspace.touched) {
-                for id in self.queues.waiting_for(db, &key) {
-                    self.keyspace.select(db);
-                    // Nobody is served from a key that is gone; the others need not be asked one by one.
-                    if !self.keyspace.exists(&key) {
-                        break;
-                    }
-                    self.serve(id, &key);
-                }
+            for place in std::mem::take(&mut self.keyspace.touched) {
+                self.serve_waiting_for(&place);
             }
             self.publish_events();
+        }
+    }
+
+    /// Serves those who wait for a key that was written, until it is gone.
+    fn serve_waiting_for(&mut self, place: &(DbIndex, Blob)) {
+        let mut served = 0;
+        while let Some((ticket, id)) = self.queues.next_for(place, served) {
+            served = ticket;
+            self.keyspace.select(place.0);
+            if !self.keyspace.exists(&place.1) {
+                return;
+            }
+            self.serve(id, &place.1);
         }
     }
 
@@ -389,51 +334,6 @@ impl Engine {
             self.send(id, reply);
             self.resumed.push_back(id);
         }
-    }
-
-    /// Hands the recorded keyspace events to whoever listens.
-    fn publish_events(&mut self) {
-        if self.keyspace.events.is_empty() {
-            return;
-        }
-        let classes = self.keyspace.notify;
-        for KeyEvent { db, key, event } in std::mem::take(&mut self.keyspace.events) {
-            let name = event.name().as_bytes();
-            if classes.keyspace {
-                let channel = [format!("__keyspace@{}__:", db.0).as_bytes(), &key].concat();
-                self.publish(&channel, name);
-            }
-            if classes.keyevent {
-                let channel = [format!("__keyevent@{}__:", db.0).as_bytes(), name].concat();
-                self.publish(&channel, &key);
-            }
-        }
-    }
-
-    /// Delivers a message to all who subscribe to the channel or to a pattern that matches it; how many deliveries.
-    pub(crate) fn publish(&mut self, channel: &[u8], message: &[u8]) -> usize {
-        let direct = self.publish_to(Topic::Channel, channel, message);
-        let by_pattern = self.pubsub.matching(channel);
-        let count = direct + by_pattern.len();
-        for (pattern, id) in by_pattern {
-            let parts = [b"pmessage", pattern.as_bytes(), channel, message];
-            self.send(id, Reply::Push(parts.map(Reply::bulk).into()));
-        }
-        count
-    }
-
-    /// Delivers a message to all who subscribe to a channel by its name; how many there are.
-    pub(crate) fn publish_to(&mut self, topic: Topic, channel: &[u8], message: &[u8]) -> usize {
-        let kind: &[u8] = match topic {
-            Topic::Channel | Topic::Pattern => b"message",
-            Topic::Shard => b"smessage",
-        };
-        let subscribers = self.pubsub.subscribers(topic, channel);
-        for id in &subscribers {
-            let parts = [kind, channel, message];
-            self.send(*id, Reply::Push(parts.map(Reply::bulk).into()));
-        }
-        subscribers.len()
     }
 }
 
@@ -510,25 +410,4 @@ fn unknown_subcommand(row: &Row, name: &[u8]) -> CommandError {
 pub(crate) fn printable(bytes: &[u8], len_max: usize) -> &[u8] {
     let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
     &bytes[..end.min(len_max)]
-}
-
-/// An argument as MONITOR prints it: bytes that are not printable ASCII as escapes (sds.c, `sdscatrepr`).
-fn quote(bytes: &[u8]) -> String {
-    let mut quoted = String::with_capacity(bytes.len());
-    for byte in bytes {
-        match byte {
-            b'\\' | b'"' => {
-                quoted.push('\\');
-                quoted.push(char::from(*byte));
-            }
-            b'\n' => quoted.push_str("\\n"),
-            b'\r' => quoted.push_str("\\r"),
-            b'\t' => quoted.push_str("\\t"),
-            7 => quoted.push_str("\\a"),
-            8 => quoted.push_str("\\b"),
-            b' '..=b'~' => quoted.push(char::from(*byte)),
-            byte => quoted.push_str(&format!("\\x{byte:02x}")),
-        }
-    }
-    quoted
 }

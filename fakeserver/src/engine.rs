@@ -29,6 +29,9 @@ const EXPIRE_SLICE: usize = 100;
 /// hundred thousand reads of large values must not pile up gigabytes, nor keep the other clients waiting for its end.
 const OUTPUT_BATCH: usize = 1024 * 1024;
 
+/// Less waiting output than this is held against no limit of subscribers.
+const OUTPUT_CHECK_MIN: usize = 4096;
+
 /// The server: databases, sessions and everything between them.
 #[derive(Debug)]
 pub struct Engine {
@@ -39,6 +42,8 @@ pub struct Engine {
     pub(crate) queues: WaitQueues,
     /// Sessions that no longer wait and whose further requests are to be run, once the running client's batch is done.
     pub(crate) resumed: VecDeque<SessionId>,
+    /// Pushes to the session whose EXEC is running: they come between the replies of the array.
+    pub(crate) exec_pushes: Option<(SessionId, Vec<Reply>)>,
     pub(crate) pubsub: PubSub,
     pub(crate) monitors: BTreeSet<SessionId>,
     /// What monitors are to see of the running command, behind its reply.
@@ -89,6 +94,7 @@ impl Engine {
             sessions: HashMap::default(),
             queues: WaitQueues::default(),
             resumed: VecDeque::new(),
+            exec_pushes: None,
             pubsub: PubSub::default(),
             monitors: BTreeSet::new(),
             monitor_feed: Vec::new(),
@@ -135,6 +141,7 @@ impl Engine {
             no_evict: false,
             closing: false,
             held_back: false,
+            soft_limit_since: None,
             decoder: RequestDecoder::default(),
             pending: VecDeque::new(),
             sink,
@@ -403,11 +410,37 @@ impl Engine {
 
     /// Hands a reply or a push to a session and remembers to tell its driver.
     pub(crate) fn send(&mut self, id: SessionId, reply: Reply) {
+        if let Some((executing, pushes)) = &mut self.exec_pushes
+            && *executing == id
+        {
+            pushes.push(reply);
+            return;
+        }
         if let Some(session) = self.sessions.get_mut(&id) {
             session.send(reply);
             if session.has_output() {
                 self.ready.insert(id);
             }
+            self.check_output(id);
+        }
+    }
+
+    /// Closes a connection for which too much output waits.
+    pub(crate) fn check_output(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
+        let limits = &self.config.client_output_buffer_limit;
+        // Most replies are small, and are not worth the question who subscribes.
+        let len = session.output_len();
+        let limit = if len >= OUTPUT_CHECK_MIN && self.pubsub.is_subscriber(id) {
+            limits.pubsub
+        } else {
+            limits.normal
+        };
+        if limit.is_exceeded(len, self.now.micros(), &mut session.soft_limit_since) {
+            session.drop_output();
+            self.hang_up(id);
         }
     }
 }

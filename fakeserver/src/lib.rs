@@ -27,6 +27,8 @@ mod blocking;
 mod dispatch;
 #[cfg(feature = "net")]
 mod net;
+mod observe;
+pub mod output_limits;
 mod pause;
 mod payload;
 mod pubsub;

@@ -51,6 +51,10 @@ pub(crate) struct Transaction {
 }
 
 /// One connection.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are independent of each other"
+)]
 #[derive(Debug)]
 pub(crate) struct Session {
     pub id: SessionId,
@@ -72,6 +76,8 @@ pub(crate) struct Session {
     pub closing: bool,
     /// More requests are there, but the output has to be sent first.
     pub held_back: bool,
+    /// Since when more than the soft limit of output has waited, microseconds since the epoch.
+    pub soft_limit_since: Option<i64>,
     pub decoder: RequestDecoder,
     /// Requests of a driver without a byte stream that arrived while the session was blocked.
     pub pending: VecDeque<Request>,
@@ -109,6 +115,14 @@ impl Session {
             (Sink::Wire(out), reply) => encode(&reply, self.protocol, out),
             (Sink::Values(replies), Reply::Several(several)) => replies.extend(several),
             (Sink::Values(replies), reply) => replies.push_back(reply),
+        }
+    }
+
+    /// Forgets what waits to be sent.
+    pub(crate) fn drop_output(&mut self) {
+        match &mut self.sink {
+            Sink::Wire(out) => *out = Vec::new(),
+            Sink::Values(replies) => replies.clear(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::introspect::{help_of, subcommand_syntax};
 use super::memory::value_size;
-use super::parameter::memory as memory_value;
+use super::parameter_value::memory as memory_value;
 use super::{Args, CommandResult, ControlCall, Words};
 use crate::error::CommandError;
 use crate::keyspace::{Event, Typed};

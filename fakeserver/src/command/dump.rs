@@ -26,7 +26,7 @@ pub(super) const SERVER_FAMILY: Family = Family::new(Group::Server, &[
 /// `DUMP key`: replies with the value's payload as a bulk string, or null.
 fn dump(call: &mut ReadCall<'_>) -> CommandResult {
     let [_, key] = call.words()?;
-    let payload = call.keyspace.read_any(key).and_then(payload::dump);
+    let payload = call.keyspace.read_any(key).map(payload::dump);
     Ok(payload.map_or(Reply::Null, |payload| Reply::Bulk(payload.into())))
 }
 
@@ -40,7 +40,7 @@ fn restore(call: &mut WriteCall<'_>) -> CommandResult {
     let mut args = call.args();
     let (key, ttl, payload) = (args.next()?, args.next()?, args.next()?);
     let options = RestoreOptions::parse(args)?;
-    if !options.replace && call.keyspace.exists(key) {
+    if !options.replace && call.keyspace.exists_for_write(key) {
         return Err(CommandError::BusyKey);
     }
     let ttl = number::parse_integer(ttl).ok_or(CommandError::NotAnInteger)?;

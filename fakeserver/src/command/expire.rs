@@ -46,7 +46,7 @@ fn expiretime(call: &mut ReadCall<'_>) -> CommandResult {
 /// `PERSIST key`: takes a key's deadline away; replies with 1, or with 0 if there was none.
 fn persist(call: &mut WriteCall<'_>) -> CommandResult {
     let [_, key] = call.words()?;
-    let had_deadline = call.keyspace.deadline(key).is_some();
+    let had_deadline = call.keyspace.exists_for_write(key) && call.keyspace.deadline(key).is_some();
     if had_deadline {
         call.keyspace.set_deadline(key, None);
         call.keyspace.changed(key, Event::generic("persist"));
@@ -88,7 +88,7 @@ fn nearest_second(millis: i64) -> i64 {
 
 fn answer_deadline(call: &mut ReadCall<'_>, answer: impl FnOnce(i64, i64) -> i64) -> CommandResult {
     let [_, key] = call.words()?;
-    let Some(entry) = call.keyspace.entry(key) else {
+    let Some(entry) = call.keyspace.inspect(key) else {
         return Ok(Reply::Integer(-2));
     };
     let now = call.now.millis();
@@ -107,7 +107,9 @@ fn set_deadline(call: &mut WriteCall<'_>, unit_ms: i64, base: i64) -> CommandRes
         .checked_mul(unit_ms)
         .and_then(|time| time.checked_add(base))
         .ok_or_else(|| CommandError::InvalidExpire(call.row.full_name()))?;
-    if !call.keyspace.exists(key) || !conditions.hold(call.keyspace.deadline(key), deadline) {
+    if !call.keyspace.exists_for_write(key)
+        || !conditions.hold(call.keyspace.deadline(key), deadline)
+    {
         return Ok(Reply::Integer(0));
     }
     if deadline <= call.now.millis() {

@@ -30,7 +30,7 @@ pub(super) const FAMILY: Family = Family::new(Group::Generic, &[
     Command::control("RANDOMKEY",  1,    &[ReadOnly],      KeySpec::None,  randomkey),
     Command::write  ("RENAME",     3,    &[],              PAIR,           rename),
     Command::write  ("RENAMENX",   3,    &[Fast],          PAIR,           renamenx),
-    Command::read   ("TOUCH",     -2,    &[Fast],          KeySpec::ALL,   exists).since("3.2.1"),
+    Command::read   ("TOUCH",     -2,    &[Fast],          KeySpec::ALL,   touch).since("3.2.1"),
     Command::read   ("TYPE",       2,    &[Fast],          KeySpec::FIRST, type_),
     Command::write  ("UNLINK",    -2,    &[Fast],          KeySpec::ALL,   del).since("4.0.0"),
     Command::control("WAIT",       3,    &[NoScript],      KeySpec::None,  wait).since("3.0.0"),
@@ -57,6 +57,9 @@ fn copy(call: &mut WriteCall<'_>) -> CommandResult {
     if from == to && source == destination {
         return Err(CommandError::SameObject);
     }
+    if call.keyspace.read_any(source).is_none() {
+        return Ok(Reply::Integer(0));
+    }
     let Some(entry) = call.keyspace.entry(source).cloned() else {
         return Ok(Reply::Integer(0));
     };
@@ -64,9 +67,8 @@ fn copy(call: &mut WriteCall<'_>) -> CommandResult {
     call.keyspace.remove_if_due(destination);
     let exists = call.keyspace.exists(destination);
     if !exists || replace {
-        let deadline = entry.deadline();
-        call.keyspace.set(destination, entry.into_value());
-        call.keyspace.set_deadline(destination, deadline);
+        call.keyspace.remove(destination);
+        call.keyspace.put(destination, entry);
         call.keyspace
             .changed(destination, Event::generic("copy_to"));
     }
@@ -86,11 +88,10 @@ fn del(call: &mut WriteCall<'_>) -> CommandResult {
     Ok(Reply::Integer(removed))
 }
 
-/// `EXISTS key [key ...]`, `TOUCH key [key ...]`: replies with how many of the keys exist, one named twice counting twice, and
-/// makes them used just now.
+/// `EXISTS key [key ...]`: replies with how many of the keys exist, one named twice counting twice.
 fn exists(call: &mut ReadCall<'_>) -> CommandResult {
     let keys = call.args().rest();
-    let found = keys.filter(|key| call.keyspace.read_any(key).is_some());
+    let found = keys.filter(|key| call.keyspace.inspect(key).is_some());
     Ok(Reply::count(found.count()))
 }
 
@@ -125,9 +126,11 @@ fn move_(call: &mut WriteCall<'_>) -> CommandResult {
     let Some(entry) = call.keyspace.remove(key) else {
         return Ok(Reply::Integer(0));
     };
-    call.keyspace.changed(key, Event::generic("move_from"));
     call.keyspace.select(to);
     call.keyspace.put(key, entry);
+    call.keyspace.select(from);
+    call.keyspace.changed(key, Event::generic("move_from"));
+    call.keyspace.select(to);
     call.keyspace.changed(key, Event::generic("move_to"));
     call.keyspace.select(from);
     Ok(Reply::Integer(1))
@@ -154,7 +157,7 @@ fn randomkey(call: &mut ControlCall<'_>) -> CommandResult {
 /// `RENAME key newkey`: moves a value with its deadline, over what was there; replies with `OK`. Errors: no such key.
 fn rename(call: &mut WriteCall<'_>) -> CommandResult {
     let [_, from, to] = call.words()?;
-    if !call.keyspace.exists(from) {
+    if !call.keyspace.exists_for_write(from) {
         return Err(CommandError::NoSuchKey);
     }
     if from != to {
@@ -166,10 +169,10 @@ fn rename(call: &mut WriteCall<'_>) -> CommandResult {
 /// `RENAMENX key newkey`: as [`rename`] if the new key does not exist; replies with 1 or 0. Errors: no such key.
 fn renamenx(call: &mut WriteCall<'_>) -> CommandResult {
     let [_, from, to] = call.words()?;
-    if !call.keyspace.exists(from) {
+    if !call.keyspace.exists_for_write(from) {
         return Err(CommandError::NoSuchKey);
     }
-    let free = !call.keyspace.exists(to);
+    let free = !call.keyspace.exists_for_write(to);
     if free {
         move_to(call.keyspace, from, to);
     }
@@ -185,12 +188,19 @@ fn move_to(keyspace: &mut Keyspace, from: &[u8], to: &[u8]) {
     }
 }
 
+/// `TOUCH key [key ...]`: as [`exists`], and the keys are used just now.
+fn touch(call: &mut ReadCall<'_>) -> CommandResult {
+    let keys = call.args().rest();
+    let found = keys.filter(|key| call.keyspace.read_any(key).is_some());
+    Ok(Reply::count(found.count()))
+}
+
 /// `TYPE key`: replies with the type's name as a simple string, `none` for a missing key.
 fn type_(call: &mut ReadCall<'_>) -> CommandResult {
     let [_, key] = call.words()?;
-    let value = call.keyspace.value(key);
+    let entry = call.keyspace.inspect(key);
     Ok(Reply::simple(
-        value.map_or("none", |value| value.type_name()),
+        entry.map_or("none", |entry| entry.value().type_name()),
     ))
 }
 

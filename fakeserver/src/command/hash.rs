@@ -5,6 +5,7 @@ use super::scan::{self, ScanOptions};
 use super::{Command, CommandResult, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall};
 use crate::error::CommandError;
 use crate::keyspace::Event;
+use crate::value::string::Decimal;
 use crate::value::{Blob, Hash, HashLimits, LongDouble, number};
 use crate::wire::Reply;
 use Flag::*;
@@ -84,7 +85,7 @@ fn hincrby(call: &mut WriteCall<'_>) -> CommandResult {
     let new = old
         .checked_add(increment)
         .ok_or(CommandError::IncrementOverflow)?;
-    set_field(call, key, field, new.to_string().into())?;
+    set_field(call, key, field, Decimal::new(new).as_bytes().into())?;
     call.keyspace.changed(key, Event::hash("hincrby"));
     Ok(Reply::Integer(new))
 }

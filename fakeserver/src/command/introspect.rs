@@ -279,21 +279,34 @@ fn keys_of_arguments(call: &ControlCall<'_>) -> Result<FoundKeys, CommandError> 
         Access::Write
     };
     let keys = row.keys().positions(&request, kind);
-    if keys.is_empty() && !row.has(NoMandatoryKeys) {
+    // A destination alone is what is left of a count that cannot be read.
+    let half = matches!(row.keys(), KeySpec::DestinationAndCount) && keys.len() < 2;
+    if half || keys.is_empty() && !row.has(NoMandatoryKeys) {
         return refuse("ERR Invalid arguments specified for command");
     }
     Ok(FoundKeys { row, request, keys })
 }
 
+/// Whether a command (or one of its subcommands) has keys; shard channels stand where keys stand, but are none.
 fn has_keys(row: &Row) -> bool {
-    !matches!(row.keys(), KeySpec::None) || row.subcommands().iter().any(|row| has_keys(row))
+    let names_channels = key_specs(row)
+        .filter_map(|spec| spec.get("flags")?.as_array())
+        .flatten()
+        .any(|flag| flag == "+not_key");
+    !matches!(row.keys(), KeySpec::None) && !names_channels
+        || row.subcommands().iter().any(|row| has_keys(row))
+}
+
+fn key_specs(row: &Row) -> impl Iterator<Item = &'static Value> {
+    recorded::info(row.full_name(), "key_specs")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 
 /// What a command does to the key at `at`, as its key specs name it.
 fn key_flags(row: &Row, request: &Request, at: usize, access: Access) -> Reply {
-    let specs = recorded::info(row.full_name(), "key_specs").and_then(Value::as_array);
-    let mut specs = specs.into_iter().flatten();
-    let spec = specs.find(|spec| covers(spec, request, at));
+    let spec = key_specs(row).find(|spec| covers(spec, request, at));
     let flags = spec.and_then(|spec| spec.get("flags")?.as_array());
     let names: Vec<&'static str> = flags
         .into_iter()

@@ -32,6 +32,7 @@ mod list_pop;
 mod memory;
 mod object;
 mod parameter;
+mod parameter_value;
 mod pubsub;
 mod recorded;
 mod sample;

@@ -116,8 +116,7 @@ fn spop(call: &mut WriteCall<'_>) -> CommandResult {
     let count = args.next_if_any();
     args.finish()?;
     let Some(count) = count else {
-        let popped = pop(call, key, 1)?.pop();
-        return Ok(popped.unwrap_or(Reply::Null));
+        return pop_one(call, key);
     };
     let count = number::parse_integer(count)
         .and_then(|count| usize::try_from(count).ok())
@@ -195,6 +194,20 @@ fn sscan(call: &mut ReadCall<'_>) -> CommandResult {
         0
     };
     Ok(scan::reply(next, items))
+}
+
+/// Removes one random member; the reply.
+fn pop_one(call: &mut WriteCall<'_>, key: &[u8]) -> CommandResult {
+    let Some(set) = call.keyspace.write::<Set>(key)? else {
+        return Ok(Reply::Null);
+    };
+    let index = call.rng.usize(..set.len().max(1));
+    let Some(member) = set.at(index).map(Member::to_blob) else {
+        return Ok(Reply::Null);
+    };
+    set.remove(&member);
+    call.keyspace.changed(key, Event::set("spop"));
+    Ok(Reply::Bulk(member))
 }
 
 /// Removes at most `count` random members.

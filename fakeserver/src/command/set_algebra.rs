@@ -98,10 +98,7 @@ fn answer(call: &mut ReadCall<'_>, combine: Combine) -> CommandResult {
 fn store(call: &mut WriteCall<'_>, combine: Combine, event: Event) -> CommandResult {
     let mut args = call.args();
     let destination = args.next()?;
-    let sets = args
-        .rest()
-        .map(|key| call.keyspace.peek::<Set>(key))
-        .collect::<Result<Vec<_>, _>>()?;
+    let sets = read_sets(call.keyspace, args)?;
     let result = combine(&sets, SetLimits::of(call.config), call.keyspace.seed());
     let len = result.len();
     if len > 0 {

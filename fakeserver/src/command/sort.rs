@@ -234,6 +234,7 @@ fn elements(value: &Value) -> Vec<Blob> {
     match value {
         Value::List(list) => list.iter().cloned().collect(),
         Value::Set(set) => set.iter().map(Member::to_blob).collect(),
+        Value::SortedSet(set) => set.iter().map(|item| item.member.clone()).collect(),
         _ => Vec::new(),
     }
 }
@@ -248,9 +249,17 @@ fn unsorted(value: &Value, direction: Direction, range: Range<usize>) -> Vec<Blo
     };
     let mut elements: Vec<_> = match value {
         Value::List(list) => list.range(from_front).cloned().collect(),
+        Value::SortedSet(set) => {
+            let items = set.range(from_front);
+            items.map(|item| item.member.clone()).collect()
+        }
         Value::Set(set) => {
             let members = set.iter().skip(range.start).take(range.len());
             return members.map(Member::to_blob).collect();
+        }
+        Value::SortedSet(set) => {
+            let items = set.range(from_front);
+            items.map(|item| item.member.clone()).collect()
         }
         _ => Vec::new(),
     };

@@ -146,16 +146,18 @@ fn zscan(call: &mut ReadCall<'_>) -> CommandResult {
     };
     let options = ScanOptions::parse(args)?;
     let mut items = Vec::new();
-    let mut visit = |member: &Blob, score: f64| {
+    let mut visit = |member: &Blob, spelling: &dyn Fn() -> String| {
         if options.matches(member) {
             items.push(Reply::Bulk(member.clone()));
-            items.push(Reply::bulk(number::format_double(score)));
+            items.push(Reply::bulk(spelling()));
         }
     };
     let next = match set.table() {
-        Ok(table) => options.page(cursor, table, |member, score| visit(member, *score)),
+        Ok(table) => options.page(cursor, table, |member, score| {
+            visit(member, &|| number::format_double(*score));
+        }),
         Err(listpack) => {
-            listpack.for_each(|item| visit(&item.member, item.score));
+            listpack.for_each(|item| visit(&item.member, &|| listpack_spelling(item.score)));
             0
         }
     };
@@ -168,6 +170,18 @@ fn zscore(call: &mut ReadCall<'_>) -> CommandResult {
     let set = call.keyspace.read::<SortedSet>(key)?;
     let score = set.and_then(|set| set.score(member));
     Ok(score.map_or(Reply::Null, Reply::Double))
+}
+
+/// The largest integer that a listpack keeps as one.
+const LISTPACK_INTEGER_MAX: f64 = (1_i64 << 62) as f64;
+
+/// A score as ZSCAN finds it in a listpack, where integers stand with all their digits.
+fn listpack_spelling(score: f64) -> String {
+    if score.fract() == 0.0 && score.abs() <= LISTPACK_INTEGER_MAX {
+        (score as i64).to_string()
+    } else {
+        number::format_double(score)
+    }
 }
 
 /// Which members `ZADD` may touch.

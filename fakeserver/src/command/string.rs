@@ -194,7 +194,7 @@ fn msetnx(call: &mut WriteCall<'_>) -> CommandResult {
         .args()
         .rest()
         .step_by(2)
-        .any(|key| call.keyspace.exists(key));
+        .any(|key| call.keyspace.exists_for_write(key));
     if !any {
         store_pairs(call)?;
     }
@@ -245,8 +245,8 @@ fn set(call: &mut WriteCall<'_>) -> CommandResult {
     };
     let wanted = match options.condition {
         None => true,
-        Some(Condition::Missing) => !call.keyspace.exists(key),
-        Some(Condition::Existing) => call.keyspace.exists(key),
+        Some(Condition::Missing) => !call.keyspace.exists_for_write(key),
+        Some(Condition::Existing) => call.keyspace.exists_for_write(key),
     };
     if !wanted {
         return Ok(refused);
@@ -275,7 +275,7 @@ fn setex(call: &mut WriteCall<'_>) -> CommandResult {
 /// `SETNX key value`: sets the string if the key does not exist; replies with 1 or 0.
 fn setnx(call: &mut WriteCall<'_>) -> CommandResult {
     let [_, key, value] = call.words()?;
-    let missing = !call.keyspace.exists(key);
+    let missing = !call.keyspace.exists_for_write(key);
     if missing {
         store(call, key, value);
     }

@@ -61,7 +61,18 @@ fn exec(call: &mut ControlCall<'_>) -> CommandResult {
     }
     let mut replies = Vec::with_capacity(transaction.queue.len());
     for queued in &transaction.queue {
-        replies.push(engine.call(id, queued.row, &queued.request, Caller::Exec));
+        engine.exec_pushes = Some((id, Vec::new()));
+        let reply = engine.call(id, queued.row, &queued.request, Caller::Exec);
+        engine.publish_events();
+        // What a subscriber publishes to itself comes in front of the command's reply, inside of the array.
+        let pushes = engine.exec_pushes.take().map(|(_, pushes)| pushes);
+        replies.push(match pushes {
+            Some(mut pushes) if !pushes.is_empty() => {
+                pushes.push(reply);
+                Reply::Several(pushes)
+            }
+            _ => reply,
+        });
     }
     Ok(Reply::Array(replies))
 }

@@ -74,8 +74,12 @@ fn zrangestore(call: &mut WriteCall<'_>) -> CommandResult {
     let sizing = Sizing::new(call.config, call.keyspace.seed());
     let mut result = SortedSet::new();
     if let Some(set) = call.keyspace.read::<SortedSet>(source)? {
-        // Unlike the result of a set operation this one grows as if by ZADD, long members make it large for good.
-        for item in set.range(query.ranks(set)) {
+        let ranks = query.ranks(set);
+        // Redis knows the length beforehand of a range of ranks alone; any other result grows as if by ZADD.
+        if let Selection::Rank { .. } = query.selection {
+            result = SortedSet::for_len(ranks.len(), sizing);
+        }
+        for item in set.range(ranks) {
             result.insert(&item.member, item.score, sizing);
         }
     }
@@ -256,7 +260,10 @@ impl<'a> Selection<'a> {
                 let end = set.partition_point(|item| max.is_above(item.score));
                 start..end.max(start)
             }
-            Selection::Lex { min, max } if set.is_listpack() => lex_walk(set, min, max, direction),
+            Selection::Lex { min, max } if !lex_reaches(set, min, max) => 0..0,
+            Selection::Lex { min, max } if set.is_listpack() => {
+                lex_walk(set, (min, max), direction, 0)
+            }
             Selection::Lex { min, max } => {
                 let start = set.partition_point(|item| !min.is_below(&item.member));
                 let end = set.partition_point(|item| max.is_above(&item.member));
@@ -264,6 +271,16 @@ impl<'a> Selection<'a> {
             }
         }
     }
+}
+
+/// Whether the last member is not below the range and the first one not above it. Where scores differ that is no matter of
+/// course, and Redis looks at these two before all others (`t_zset.c`, `zslIsInLexRange`).
+fn lex_reaches(set: &SortedSet, min: LexLimit<'_>, max: LexLimit<'_>) -> bool {
+    let mut items = set.iter();
+    let first = items.next();
+    let last = items.next_back().or(first);
+    first.is_some_and(|item| max.is_above(&item.member))
+        && last.is_some_and(|item| min.is_below(&item.member))
 }
 
 fn rank_range(len: usize, start: i64, stop: i64, direction: Direction) -> Range<usize> {
@@ -278,41 +295,42 @@ fn rank_range(len: usize, start: i64, stop: i64, direction: Direction) -> Range<
 }
 
 /// The members of a small set between two limits as Redis finds them there: by walking, so that a set whose scores differ,
-/// which is not in the order of its members, has one right answer too (`t_zset.c`, `zzlFirstInLexRange`).
+/// which is not in the order of its members, has one right answer too. What is skipped is not looked at (`t_zset.c`,
+/// `zzlFirstInLexRange` and `genericZrangebylexCommand`).
 fn lex_walk(
     set: &SortedSet,
-    min: LexLimit<'_>,
-    max: LexLimit<'_>,
+    (min, max): (LexLimit<'_>, LexLimit<'_>),
     direction: Direction,
+    skipped: usize,
 ) -> Range<usize> {
-    let reaches_min = set
-        .iter()
-        .next_back()
-        .is_some_and(|item| min.is_below(&item.member));
-    let reaches_max = set
-        .iter()
-        .next()
-        .is_some_and(|item| max.is_above(&item.member));
-    if !reaches_min || !reaches_max {
-        return 0..0;
-    }
     let len = set.len();
+    let above_min = |item: &&Item| min.is_below(&item.member);
+    let below_max = |item: &&Item| max.is_above(&item.member);
     match direction {
         Direction::Forward => {
-            let first = set.iter();
-            let first = first.take_while(|item| !min.is_below(&item.member)).count();
-            let inside = set.range(first..len);
-            let inside = inside.take_while(|item| max.is_above(&item.member)).count();
-            first..first + inside
+            let first = set.iter().take_while(|item| !above_min(item)).count();
+            if !set
+                .range(first..len)
+                .next()
+                .is_some_and(|item| below_max(&item))
+            {
+                return 0..0;
+            }
+            let first = first.saturating_add(skipped).min(len);
+            first..first + set.range(first..len).take_while(below_max).count()
         }
         Direction::Reverse => {
-            let behind = set.iter().rev();
-            let behind = behind
-                .take_while(|item| !max.is_above(&item.member))
-                .count();
-            let inside = set.range(0..len - behind).rev();
-            let inside = inside.take_while(|item| min.is_below(&item.member)).count();
-            len - behind - inside..len - behind
+            let items = set.iter().rev();
+            let end = len - items.take_while(|item| !below_max(item)).count();
+            if !set
+                .range(0..end)
+                .next_back()
+                .is_some_and(|item| above_min(&item))
+            {
+                return 0..0;
+            }
+            let end = end.saturating_sub(skipped);
+            end - set.range(0..end).rev().take_while(above_min).count()..end
         }
     }
 }
@@ -399,10 +417,21 @@ impl<'a> Query<'a> {
     }
 
     fn ranks(self, set: &SortedSet) -> Range<usize> {
-        let ranks = self.selection.ranks(set, self.direction);
         match self.selection {
-            Selection::Rank { .. } => ranks,
-            _ => self.limit.apply(&ranks, self.direction),
+            Selection::Rank { .. } => self.selection.ranks(set, self.direction),
+            Selection::Lex { min, max } if set.is_listpack() && lex_reaches(set, min, max) => {
+                let skipped = usize::try_from(self.limit.offset).unwrap_or(usize::MAX);
+                let ranks = lex_walk(set, (min, max), self.direction, skipped);
+                let limit = Limit {
+                    offset: 0,
+                    ..self.limit
+                };
+                limit.apply(&ranks, self.direction)
+            }
+            _ => {
+                let ranks = self.selection.ranks(set, self.direction);
+                self.limit.apply(&ranks, self.direction)
+            }
         }
     }
 }

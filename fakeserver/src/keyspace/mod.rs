@@ -161,8 +161,22 @@ impl Keyspace {
         self.entry(key).is_some()
     }
 
+    /// Whether `key` exists, for a write command: it is used just now.
+    pub fn exists_for_write(&self, key: &[u8]) -> bool {
+        self.entry(key)
+            .inspect(|entry| entry.touch(self.now))
+            .is_some()
+    }
+
     /// The value of `key` of any type, for a read command: counts a hit or a miss.
     pub fn read_any(&self, key: &[u8]) -> Option<&Value> {
+        self.inspect(key)
+            .inspect(|entry| entry.touch(self.now))
+            .map(Entry::value)
+    }
+
+    /// The entry of `key` for a read command that is no access to the value: counts a hit or a miss.
+    pub fn inspect(&self, key: &[u8]) -> Option<&Entry> {
         let found = self.entry(key);
         let counter = if found.is_some() {
             &self.stats.hits
@@ -171,8 +185,6 @@ impl Keyspace {
         };
         counter.set(counter.get() + 1);
         found
-            .inspect(|entry| entry.touch(self.now))
-            .map(Entry::value)
     }
 
     /// The value of `key` for a read command. Errors: `WRONGTYPE`.
@@ -184,8 +196,9 @@ impl Keyspace {
 
     /// The value of `key`, to look at before a write. Errors: `WRONGTYPE`.
     pub fn peek<T: Typed>(&self, key: &[u8]) -> Result<Option<&T>, CommandError> {
-        self.value(key)
-            .map(|value| T::of(value).ok_or(CommandError::WrongType))
+        self.entry(key)
+            .inspect(|entry| entry.touch(self.now))
+            .map(|entry| T::of(entry.value()).ok_or(CommandError::WrongType))
             .transpose()
     }
 

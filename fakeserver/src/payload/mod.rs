@@ -38,14 +38,14 @@ mod code {
     pub(super) const LIST_QUICKLIST_2: u8 = 18;
 }
 
-/// The payload of a value; none if its type has no form here.
-pub(crate) fn dump(value: &Value) -> Option<Vec<u8>> {
+/// The payload of a value.
+pub(crate) fn dump(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
-    write::value(&mut out, value)?;
+    write::value(&mut out, value);
     out.extend_from_slice(&VERSION.to_le_bytes());
     let checksum = checksum::crc64(&out);
     out.extend_from_slice(&checksum.to_le_bytes());
-    Some(out)
+    out
 }
 
 /// The part of a payload that is the value, if the version is known and the checksum right.

@@ -3,7 +3,9 @@
 use super::{code, compact, listpack, lzf};
 use crate::config::Config;
 use crate::keyspace::{Typed, Value};
-use crate::value::{Blob, Hash, HashLimits, List, Set, SetLimits, StringValue};
+use crate::value::ordered::Item;
+use crate::value::sorted_set::Sizing;
+use crate::value::{Blob, Hash, HashLimits, List, Set, SetLimits, SortedSet, StringValue, number};
 
 /// The value that the bytes start with; what follows it is not looked at, by Redis neither. None if it is malformed or empty.
 pub(super) fn value(bytes: &[u8], config: &Config, seed: u64) -> Option<Value> {
@@ -24,6 +26,14 @@ pub(super) fn value(bytes: &[u8], config: &Config, seed: u64) -> Option<Value> {
                 .map(Blob::from)
                 .collect();
             set(&members, config, seed)?
+        }
+        code::SORTED_SET => scored(reader.scored(Reader::text_score)?, config, seed)?,
+        code::SORTED_SET_2 => scored(reader.scored(Reader::binary_score)?, config, seed)?,
+        code::SORTED_SET_ZIPLIST => {
+            packed_scored(&compact::read_ziplist(&reader.string()?)?, config, seed)?
+        }
+        code::SORTED_SET_LISTPACK => {
+            packed_scored(&listpack::read(&reader.string()?)?, config, seed)?
         }
         code::HASH => hash(&reader.strings(2)?, HashLimits::of(config), seed)?,
         code::HASH_ZIPMAP => hash(
@@ -48,6 +58,37 @@ fn list(elements: Vec<Blob>) -> Value {
 fn set(members: &[Blob], config: &Config, seed: u64) -> Option<Value> {
     let set = Set::from_members(members, SetLimits::of(config), seed);
     (set.len() == members.len()).then(|| set.into_value())
+}
+
+/// Redis keeps a packed sorted set packed whatever the length of its members.
+fn packed_scored(words: &[Blob], config: &Config, seed: u64) -> Option<Value> {
+    let (pairs, []) = words.as_chunks::<2>() else {
+        return None;
+    };
+    let items = pairs.iter().map(|[member, score]| {
+        Some(Item {
+            member: member.clone(),
+            score: number::parse_float(score)?,
+        })
+    });
+    let sizing = Sizing {
+        member_len_max: usize::MAX,
+        ..Sizing::new(config, seed)
+    };
+    sorted_set(items.collect::<Option<_>>()?, sizing)
+}
+
+fn scored(items: Vec<Item>, config: &Config, seed: u64) -> Option<Value> {
+    sorted_set(items, Sizing::new(config, seed))
+}
+
+/// None if a member comes twice or a score is no number.
+fn sorted_set(items: Vec<Item>, sizing: Sizing) -> Option<Value> {
+    let mut members: Vec<&[u8]> = items.iter().map(|item| &*item.member).collect();
+    members.sort_unstable();
+    let is_valid =
+        members.is_sorted_by(|a, b| a < b) && items.iter().all(|item| !item.score.is_nan());
+    is_valid.then(|| SortedSet::collect(items, sizing).into_value())
 }
 
 /// Redis keeps a packed hash packed whatever the length of its values.
@@ -143,6 +184,33 @@ impl<'a> Reader<'a> {
             return None;
         }
         (0..count).map(|_| self.string()).collect()
+    }
+
+    /// A number, and so many members with their scores, which `score` reads.
+    fn scored(&mut self, score: impl Fn(&mut Self) -> Option<f64>) -> Option<Vec<Item>> {
+        let mut items = Vec::new();
+        for _ in 0..self.length()? {
+            items.push(Item {
+                member: self.string()?,
+                score: score(self)?,
+            });
+        }
+        Some(items)
+    }
+
+    fn binary_score(&mut self) -> Option<f64> {
+        self.chunk().map(f64::from_le_bytes)
+    }
+
+    /// A length and so many digits; the largest three lengths are not a number and the infinities.
+    fn text_score(&mut self) -> Option<f64> {
+        let [len] = self.chunk()?;
+        match len {
+            253 => Some(f64::NAN),
+            254 => Some(f64::INFINITY),
+            255 => Some(f64::NEG_INFINITY),
+            len => number::parse_float(self.take(usize::from(len))?),
+        }
     }
 
     /// The elements of a quicklist, whose nodes `node` reads.

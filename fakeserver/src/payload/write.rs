@@ -3,7 +3,7 @@
 use super::listpack::Writer;
 use super::{code, compact};
 use crate::keyspace::Value;
-use crate::value::{Hash, List, Set, StringValue, number};
+use crate::value::{Hash, List, Set, SortedSet, StringValue, number};
 
 /// Longest string that is looked at as the spelling of an integer.
 const INTEGER_LEN_MAX: usize = 11;
@@ -15,16 +15,15 @@ const NODE_LEN_MAX: usize = 8192;
 const NODE_PLAIN: u64 = 1;
 const NODE_PACKED: u64 = 2;
 
-/// Appends the type's code and the value; none if the type has no form here.
-pub(super) fn value(out: &mut Vec<u8>, value: &Value) -> Option<()> {
+/// Appends the type's code and the value.
+pub(super) fn value(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::String(value) => string_value(out, value),
         Value::List(value) => list(out, value),
         Value::Hash(value) => hash(out, value),
         Value::Set(value) => set(out, value),
-        Value::SortedSet(_) => return None,
+        Value::SortedSet(value) => sorted_set(out, value),
     }
-    Some(())
 }
 
 fn string_value(out: &mut Vec<u8>, value: &StringValue) {
@@ -92,6 +91,35 @@ fn set(out: &mut Vec<u8>, set: &Set) {
     for member in set.iter() {
         string(out, &member.to_blob());
     }
+}
+
+fn sorted_set(out: &mut Vec<u8>, set: &SortedSet) {
+    if !set.is_listpack() {
+        out.push(code::SORTED_SET_2);
+        length(out, set.len() as u64);
+        // The last one first: a reader that inserts at the front of its list is faster so.
+        for item in set.iter().rev() {
+            string(out, &item.member);
+            out.extend_from_slice(&item.score.to_le_bytes());
+        }
+        return;
+    }
+    out.push(code::SORTED_SET_LISTPACK);
+    let mut pack = Writer::new();
+    for item in set.iter() {
+        pack.push(&item.member);
+        match integer_score(item.score) {
+            Some(score) => pack.push_integer(score),
+            None => pack.push(number::format_double(item.score).as_bytes()),
+        }
+    }
+    string(out, &pack.finish());
+}
+
+/// The score, if it is an integer that is small enough to be stored as one.
+fn integer_score(score: f64) -> Option<i64> {
+    let bound = 2_f64.powi(52);
+    ((1.0 - bound..=bound).contains(&score) && score.fract() == 0.0).then_some(score as i64)
 }
 
 /// A string; a short spelling of an integer of at most 32 bits as that integer.

@@ -73,7 +73,7 @@ pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
         }
         let mut out = Vec::new();
         let value = values.into_iter().next().unwrap_or(Value::Nil);
-        encode::Encoder::new(lua, read(&shared), &mut out).value(&value, 0)?;
+        encode::Encoder::new(lua, read(&shared), &mut out).value(&value)?;
         lua.create_string(out)
     })?;
     cjson.raw_set("encode", encode)?;

@@ -7,8 +7,9 @@ use crate::error::CommandError;
 use crate::value::{Blob, number};
 use crate::wire::Reply;
 
-/// Nesting of a script's reply beyond which 7.0.15 is out of Lua stack.
-const DEPTH_MAX: usize = 2_000;
+/// Nesting of a script's reply beyond which it ends in an error. 7.0.15 is out of Lua stack at 7,994 levels; writing and
+/// dropping a reply takes a level of the program's stack for each, so the limit is lower here.
+const DEPTH_MAX: usize = 1_000;
 
 /// A command's reply as a script sees it.
 pub(super) fn to_lua(lua: &Lua, reply: Reply, resp3: bool) -> mlua::Result<Value> {
@@ -88,12 +89,80 @@ fn sequence(lua: &Lua, items: Vec<Reply>, resp3: bool) -> mlua::Result<Value> {
 }
 
 /// What a script returned as a reply. `resp3` is the script's own choice by `redis.setresp`.
+///
+/// Tables that hold tables are walked with a stack of our own, since their nesting is the script's choice.
 pub(super) fn to_reply(value: Value, resp3: bool) -> mlua::Result<Reply> {
-    nested(value, resp3, 0)
+    let mut open: Vec<Open> = Vec::new();
+    let mut next = value;
+    loop {
+        let mut reply = match begin(next, resp3, open.len())? {
+            Begun::Reply(reply) => reply,
+            Begun::Open(table) => {
+                open.push(table);
+                Reply::Nothing
+            }
+        };
+        next = loop {
+            let Some(innermost) = open.last_mut() else {
+                return Ok(reply);
+            };
+            innermost.take_in(std::mem::replace(&mut reply, Reply::Nothing));
+            match innermost.advance()? {
+                Some(value) => break value,
+                None => reply = open.pop().map_or(Reply::Null, Open::finish),
+            }
+        };
+    }
 }
 
-fn nested(value: Value, resp3: bool, depth: usize) -> mlua::Result<Reply> {
-    Ok(match value {
+enum Begun {
+    Reply(Reply),
+    Open(Open),
+}
+
+/// A table that is being converted. `Reply::Nothing` stands for the reply that is not there yet.
+enum Open {
+    Array(Table, Vec<Reply>),
+    Map(Vec<Value>, Vec<Reply>),
+    Set(Vec<Value>, Vec<Reply>),
+}
+
+impl Open {
+    fn take_in(&mut self, reply: Reply) {
+        let (Open::Array(_, replies) | Open::Map(_, replies) | Open::Set(_, replies)) = self;
+        if reply != Reply::Nothing {
+            replies.push(reply);
+        }
+    }
+
+    fn advance(&mut self) -> mlua::Result<Option<Value>> {
+        Ok(match self {
+            Open::Array(table, replies) => match table.raw_get(replies.len() + 1)? {
+                Value::Nil => None,
+                value => Some(value),
+            },
+            Open::Map(values, _) | Open::Set(values, _) => values.pop(),
+        })
+    }
+
+    fn finish(self) -> Reply {
+        match self {
+            Open::Array(_, replies) => Reply::Array(replies),
+            Open::Set(_, replies) => Reply::Set(replies),
+            Open::Map(_, replies) => {
+                let mut pairs = Vec::with_capacity(replies.len() / 2);
+                let mut replies = replies.into_iter();
+                while let (Some(key), Some(value)) = (replies.next(), replies.next()) {
+                    pairs.push((key, value));
+                }
+                Reply::Map(pairs)
+            }
+        }
+    }
+}
+
+fn begin(value: Value, resp3: bool, depth: usize) -> mlua::Result<Begun> {
+    Ok(Begun::Reply(match value {
         Value::String(text) => Reply::Bulk(Blob::from(&*text.as_bytes())),
         Value::Boolean(value) if resp3 => Reply::Boolean(value),
         Value::Boolean(true) => Reply::Integer(1),
@@ -107,41 +176,45 @@ fn nested(value: Value, resp3: bool, depth: usize) -> mlua::Result<Reply> {
         Value::Table(_) if depth >= DEPTH_MAX => {
             Reply::Error(CommandError::custom("ERR reached lua stack limit"))
         }
-        Value::Table(table) => table_to_reply(&table, resp3, depth + 1)?,
+        Value::Table(table) => return begin_table(table),
         _ => Reply::Null,
-    })
+    }))
 }
 
-fn table_to_reply(table: &Table, resp3: bool, depth: usize) -> mlua::Result<Reply> {
+fn begin_table(table: Table) -> mlua::Result<Begun> {
     if let Value::String(text) = table.raw_get("err")? {
-        return Ok(Reply::Error(CommandError::custom(trim_end(
-            &text.as_bytes(),
-        ))));
+        let error = CommandError::custom(trim_end(&text.as_bytes()));
+        return Ok(Begun::Reply(Reply::Error(error)));
     }
     if let Value::String(text) = table.raw_get("ok")? {
-        return Ok(Reply::Simple(one_line(&text.as_bytes()).into()));
+        let text = one_line(&text.as_bytes());
+        return Ok(Begun::Reply(Reply::Simple(text.into())));
     }
     if let Some(value) = as_number(&table.raw_get("double")?) {
-        return Ok(Reply::Double(value));
+        return Ok(Begun::Reply(Reply::Double(value)));
     }
+    // What is taken from the end comes in the table's order.
     if let Value::Table(map) = table.raw_get("map")? {
-        let mut pairs = Vec::new();
+        let mut values = Vec::new();
         map.for_each(|key: Value, value: Value| {
-            pairs.push((nested(key, resp3, depth)?, nested(value, resp3, depth)?));
+            values.extend([key, value]);
             Ok(())
         })?;
-        return Ok(Reply::Map(pairs));
+        values.reverse();
+        return Ok(Begun::Open(Open::Map(values, Vec::new())));
     }
     if let Value::Table(set) = table.raw_get("set")? {
-        let mut items = Vec::new();
+        let mut values = Vec::new();
         set.for_each(|key: Value, _: Value| {
-            items.push(nested(key, resp3, depth)?);
+            values.push(key);
             Ok(())
         })?;
-        return Ok(Reply::Set(items));
+        values.reverse();
+        return Ok(Begun::Open(Open::Set(values, Vec::new())));
     }
     if let Value::String(digits) = table.raw_get("big_number")? {
-        return Ok(Reply::BigNumber(one_line(&digits.as_bytes()).into()));
+        let digits = one_line(&digits.as_bytes());
+        return Ok(Begun::Reply(Reply::BigNumber(digits.into())));
     }
     if let Value::Table(parts) = table.raw_get("verbatim_string")?
         && let Value::String(text) = parts.raw_get("string")?
@@ -151,15 +224,11 @@ fn table_to_reply(table: &Table, resp3: bool, depth: usize) -> mlua::Result<Repl
         for (letter, byte) in letters.iter_mut().zip(format.as_bytes().iter()) {
             *letter = *byte;
         }
-        return Ok(Reply::Verbatim(letters, Blob::from(&*text.as_bytes())));
+        let text = Blob::from(&*text.as_bytes());
+        return Ok(Begun::Reply(Reply::Verbatim(letters, text)));
     }
-    let mut items = Vec::with_capacity(table.raw_len());
-    loop {
-        match table.raw_get(items.len() + 1)? {
-            Value::Nil => return Ok(Reply::Array(items)),
-            value => items.push(nested(value, resp3, depth)?),
-        }
-    }
+    let items = Vec::with_capacity(table.raw_len());
+    Ok(Begun::Open(Open::Array(table, items)))
 }
 
 fn trim_end(text: &[u8]) -> &[u8] {

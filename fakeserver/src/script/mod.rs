@@ -15,6 +15,7 @@ mod sandbox;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use sha1::{Digest, Sha1};
 
@@ -82,6 +83,8 @@ struct Script {
 #[derive(Debug, Default)]
 pub(crate) struct ScriptEngine {
     state: Option<Box<State>>,
+    /// The generator of `math.random` goes on from script to script, `SCRIPT FLUSH` or not.
+    random: Option<Arc<random::Lrand48>>,
 }
 
 #[derive(Debug)]
@@ -112,7 +115,8 @@ impl ScriptEngine {
 
     fn state(&mut self) -> Result<&mut State, CommandError> {
         if self.state.is_none() {
-            let sandbox = sandbox::Sandbox::new()
+            let random = self.random.get_or_insert_default();
+            let sandbox = sandbox::Sandbox::new(Arc::clone(random))
                 .map_err(|error| CommandError::custom(format!("ERR {error}")))?;
             self.state = Some(Box::new(State {
                 sandbox,

@@ -15,13 +15,14 @@ const MULTIPLIER: u64 = 0x5_DEEC_E66D;
 const INCREMENT: u64 = 0xB;
 const MASK: u64 = (1 << 48) - 1;
 
-impl Lrand48 {
-    pub(super) fn new(seed: u32) -> Lrand48 {
-        let generator = Lrand48(AtomicU64::new(0));
-        generator.seed(seed);
-        generator
+impl Default for Lrand48 {
+    /// A server that nobody has seeded begins here, at every start.
+    fn default() -> Lrand48 {
+        Lrand48(AtomicU64::new(0x1234_ABCD_330E))
     }
+}
 
+impl Lrand48 {
     fn seed(&self, seed: u32) {
         self.0.store(u64::from(seed) << 16 | 0x330E, Relaxed);
     }

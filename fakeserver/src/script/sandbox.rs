@@ -45,7 +45,7 @@ pub(super) struct Shared {
     pub resp3: AtomicBool,
     /// Instructions that the running script has left.
     pub budget: AtomicU64,
-    pub random: Lrand48,
+    pub random: Arc<Lrand48>,
 }
 
 /// A Lua state with everything that scripts find in it.
@@ -61,13 +61,13 @@ pub(super) struct Sandbox {
 }
 
 impl Sandbox {
-    pub(super) fn new() -> mlua::Result<Sandbox> {
+    pub(super) fn new(random: Arc<Lrand48>) -> mlua::Result<Sandbox> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new())?;
         let shared = Arc::new(Shared {
             resp3: AtomicBool::new(false),
             budget: AtomicU64::new(BUDGET),
-            random: Lrand48::new(0),
+            random,
         });
         let real = lua.globals();
         for name in REMOVED {

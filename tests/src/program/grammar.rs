@@ -7,7 +7,7 @@ use super::form::{Form, form, silent};
 use crate::compare::Order::{Kind, Map, Near, Set};
 
 /// Times of day and remaining times may differ by what a loaded machine takes between two servers.
-const MILLIS: i64 = 3000;
+pub(super) const MILLIS: i64 = 3000;
 const SECONDS: i64 = 3;
 
 /// All forms. A row of the command table without one fails the differential test.
@@ -255,6 +255,8 @@ pub(super) const FORMS: &[Form] = &[
     silent("READONLY", "clusters belong to a later step"),
     silent("READWRITE", "clusters belong to a later step"),
     silent("REPLICAOF", "changes the real server's role"),
+    silent("RESTORE", "payloads are covered by transcripts"),
+    silent("RESTORE-ASKING", "clusters belong to a later step"),
     silent("SAVE", "writes a file of the real server"),
     silent("SCRIPT DEBUG", "changes how the connection works"),
     silent("SCRIPT KILL", "needs a script that runs on"),

@@ -3,7 +3,8 @@
 use std::sync::LazyLock;
 
 use super::entropy::Entropy;
-use super::form::{self, Form, Part};
+use super::form::{self, Form, Part, RARE};
+use super::grammar::MILLIS;
 use super::script::SCRIPTS;
 use super::{CLIENTS, Program, Start, Step, find, grammar, row_name, slot};
 use crate::compare::Order;
@@ -44,6 +45,12 @@ static READY: LazyLock<Vec<Ready>> = LazyLock::new(|| {
 static DRAWN: LazyLock<Vec<usize>> = LazyLock::new(|| {
     let weighted = |(at, ready): (usize, &Ready)| vec![at; ready.form.weight as usize];
     READY.iter().enumerate().flat_map(weighted).collect()
+});
+
+/// Forms that a program can dwell on: none that waits, or that spoils all other data.
+static DWELT: LazyLock<Vec<usize>> = LazyLock::new(|| {
+    let common = |at: &usize| READY[*at].form.weight > RARE;
+    (0..READY.len()).filter(common).collect()
 });
 
 /// For each form a number that draws it.
@@ -105,7 +112,7 @@ impl Maker {
                 steps: Vec::new(),
             },
             queued: [None; CLIENTS],
-            stretches: [first, second].map(|at| usize::from(at) * READY.len() / 256),
+            stretches: [first, second].map(|at| usize::from(at) * DWELT.len() / 256),
             key: usize::from(key),
         };
         let lines = match style / 64 {
@@ -186,7 +193,7 @@ impl Maker {
             return DRAWN[which % DRAWN.len()];
         }
         let stretch = self.stretches[which % 2];
-        (stretch + which / 2 % STRETCH_LEN) % READY.len()
+        DWELT[(stretch + which / 2 % STRETCH_LEN) % DWELT.len()]
     }
 
     /// The program, with its transactions ended.
@@ -194,6 +201,18 @@ impl Maker {
         for client in 0..CLIENTS {
             if self.queued[client].is_some() {
                 self.plain(client, vec![b"EXEC".to_vec()]);
+            }
+        }
+        for (line, order) in LAST {
+            let words: Vec<Vec<u8>> = line
+                .split(' ')
+                .map(|word| word.as_bytes().to_vec())
+                .collect();
+            if fakeserver::command::lookup(&words[0]).is_some() {
+                self.plain(0, words);
+                if let Some(step) = self.program.steps.last_mut() {
+                    step.order = *order;
+                }
             }
         }
         self.program
@@ -207,7 +226,10 @@ impl Maker {
     }
 
     fn plain(&mut self, client: usize, words: Vec<Vec<u8>>) {
-        let command = String::from_utf8_lossy(&words[0]).to_ascii_lowercase();
+        let mut command = String::from_utf8_lossy(&words[0]).to_ascii_lowercase();
+        if command == "object" {
+            command.push_str("|encoding");
+        }
         self.push(Step {
             client,
             words,
@@ -252,7 +274,13 @@ impl Drawing {
                 }
                 Part::Slot(slot) => self.slot(slot, entropy),
                 Part::Choice(choices) => {
-                    let choice = entropy.below(choices.len());
+                    // What may be left out is left out every other time.
+                    let leave_out = choices[0].is_empty() && entropy.below(2) == 0;
+                    let choice = if leave_out {
+                        0
+                    } else {
+                        entropy.below(choices.len())
+                    };
                     self.sequence(&choices[choice], entropy);
                 }
                 Part::Repeat(parts) => {
@@ -277,7 +305,7 @@ impl Drawing {
             }
             "zsets" | "sets" | "lists" => self.counted(slot, entropy),
             "sortable" => {
-                let slot = ["list", "zset", "set"][entropy.below(3)];
+                let slot = ["list", "sorted", "set"][entropy.below(3)];
                 self.slot(slot, entropy);
             }
             "weights" => {
@@ -297,7 +325,7 @@ impl Drawing {
     /// A deadline or remaining time. No two steps draw the same, so that GT and LT do not depend on milliseconds.
     fn time(&mut self, slot: &str, entropy: &mut Entropy<'_>) -> Vec<u8> {
         let base = 100 * (1 + entropy.below(4)) + self.serial;
-        if entropy.seldom() {
+        if entropy.below(8) == 7 {
             let odd: [&[u8]; 5] = [b"0", b"-1", b"abc", b"9223372036854775807", b"1"];
             let odd = entropy.pick(&odd);
             if slot != "millis" && odd == b"1" {
@@ -407,13 +435,37 @@ const SMALL: &[&str] = &[
     "SET c0 5",
     "HSET h0 f0 1 f1 x n0 7",
     "HSET h1 n0 1.5",
-    "RPUSH l0 a b c 1 2",
+    "RPUSH l0 a b a 1 2",
     "RPUSH l1 3 1 2",
     "SADD t0 1 2 3",
     "SADD t1 a b 2",
     "ZADD z0 1 a 2 b 3 c",
     "ZADD z1 2.5 b 1 d",
+    "ZADD z2 1 2 2 1 3 10",
     "ZADD y0 0 a 0 b 0 c 0 d",
+];
+
+/// What every program ends with: what it has left behind of the data on which programs dwell.
+const LAST: &[(&str, Order)] = &[
+    ("DBSIZE", Order::Exact),
+    ("KEYS *", Order::Set),
+    ("GET s0", Order::Exact),
+    ("GET c0", Order::Exact),
+    ("HGETALL h0", Order::Map),
+    ("LRANGE l0 0 -1", Order::Exact),
+    ("SMEMBERS t0", Order::Set),
+    ("ZRANGE z0 0 -1 WITHSCORES", Order::Exact),
+    ("ZRANGE y0 0 -1", Order::Exact),
+    ("PTTL s0", Order::Near(MILLIS)),
+    ("PTTL c0", Order::Near(MILLIS)),
+    ("PTTL h0", Order::Near(MILLIS)),
+    ("PTTL l0", Order::Near(MILLIS)),
+    ("PTTL t0", Order::Near(MILLIS)),
+    ("PTTL z0", Order::Near(MILLIS)),
+    ("OBJECT ENCODING s0", Order::Exact),
+    ("OBJECT ENCODING h0", Order::Exact),
+    ("OBJECT ENCODING t0", Order::Exact),
+    ("OBJECT ENCODING z0", Order::Exact),
 ];
 
 /// Values that do not fit into small encodings; `L` stands for a long text.

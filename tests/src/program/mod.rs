@@ -78,7 +78,7 @@ pub fn programs() -> impl Strategy<Value = Program> {
 }
 
 /// Commands of a program of [`sweep`].
-const SWEEP_LEN: usize = 8;
+const SWEEP_LEN: usize = 16;
 
 /// So often is each option met in a sweep.
 const SWEEP_TIMES: usize = 4;

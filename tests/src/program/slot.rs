@@ -84,6 +84,9 @@ pub(super) fn words(slot: &str) -> Option<&'static [&'static [u8]]> {
             b"zset-max-listpack-entries", b"zset-max-listpack-value",
         ],
         "small" => &[b"2", b"1", b"3", b"4", b"0"],
+        // SORT makes redis-server turn a small sorted set into a large one, which OBJECT ENCODING shows: it gets one that no other
+        // command is told to look at.
+        "sorted" => &[b"z2"],
         "string" => STRINGS,
         "type" => &[b"string", b"list", b"set", b"zset", b"hash", b"stream", b"nosuch"],
         "value" => &[b"hello", b"10", b"", b"3.5", b"-7", b"x\r\n\x00y", LONG, b"12345678901234567890"],
@@ -99,12 +102,11 @@ pub(super) fn word(slot: &str, key: usize, entropy: &mut Entropy<'_>) -> Option<
     let fitting = words(slot)?;
     let odd: &[&[u8]] = match slot {
         // Binary-safe words are never odd, and neither is what must be the same on both servers.
-        "value" | "member" | "field" | "key" | "newkey" | "brief" | "many" | "limit" | "small" => {
-            &[]
-        }
+        "value" | "member" | "field" | "key" | "newkey" | "sorted" | "brief" | "many" | "limit"
+        | "small" => &[],
         "string" | "counter" | "hash" | "list" | "set" | "zset" | "flat" => OTHERS,
         // From the middle of a table the rest of it comes in no certain order.
-        "cursor" => &[b"abc", b"-1", b"18446744073709551616"],
+        "cursor" => &[b"abc", b"18446744073709551616"],
         "offset" => &[b"-1", b"abc", b"#1", b"4294967296"],
         "db" => &[b"-1", b"abc"],
         _ => ODD,

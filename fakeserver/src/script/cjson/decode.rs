@@ -1,6 +1,6 @@
 //! JSON to Lua values.
 
-use mlua::{Lua, Table, Value};
+use mlua::{IntoLua, Lua, Table, Value};
 
 use super::{InvalidNumbers, Settings, pushed};
 use crate::script::raise::library_error;
@@ -51,13 +51,31 @@ struct Decoder<'a> {
     token_at: usize,
     /// The last string, its escapes resolved.
     string: Vec<u8>,
-    depth: usize,
+    /// A token that was read ahead: where the next value begins.
+    token: Token,
 }
 
-/// A value that is not yet in Lua's hands: a string goes straight from the buffer into the table that holds it.
-enum Parsed {
-    String,
-    Value(Value),
+/// A table that is being filled, and where the next value goes.
+enum Open {
+    Object(Table, Vec<u8>),
+    Array(Table, usize),
+}
+
+impl Open {
+    fn put(&mut self, value: impl IntoLua) -> mlua::Result<()> {
+        match self {
+            Open::Object(table, key) => table.raw_set(pushed(key), value),
+            Open::Array(table, index) => {
+                *index += 1;
+                table.raw_seti(*index, value)
+            }
+        }
+    }
+
+    fn into_table(self) -> Table {
+        let (Open::Object(table, _) | Open::Array(table, _)) = self;
+        table
+    }
 }
 
 /// Decodes a whole text. Errors: it is not JSON, or nested too deeply.
@@ -77,13 +95,9 @@ pub(super) fn decode(lua: &Lua, text: &[u8], settings: Settings) -> mlua::Result
         at: 0,
         token_at: 0,
         string: Vec::new(),
-        depth: 0,
+        token: Token::End,
     };
-    let first = decoder.next();
-    let value = match decoder.value(first)? {
-        Parsed::Value(value) => value,
-        Parsed::String => Value::String(lua.create_string(&decoder.string)?),
-    };
+    let value = decoder.document()?;
     match decoder.next() {
         Token::End => Ok(value),
         other => Err(decoder.unexpected("the end", other)),
@@ -93,91 +107,106 @@ pub(super) fn decode(lua: &Lua, text: &[u8], settings: Settings) -> mlua::Result
 impl Decoder<'_> {
     fn unexpected(&self, expected: &str, found: Token) -> mlua::Error {
         let (found, at) = (found.name(), self.token_at + 1);
-        library_error(
-            self.lua,
-            format!("Expected {expected} but found {found} at character {at}"),
-        )
+        let text = format!("Expected {expected} but found {found} at character {at}");
+        library_error(self.lua, text)
     }
 
-    fn value(&mut self, token: Token) -> mlua::Result<Parsed> {
-        Ok(Parsed::Value(match token {
-            Token::String => return Ok(Parsed::String),
-            Token::Number(value) => Value::Number(value),
-            Token::Boolean(value) => Value::Boolean(value),
-            Token::Null => Value::NULL,
-            Token::ObjectBegin => Value::Table(self.object()?),
-            Token::ArrayBegin => Value::Table(self.array()?),
-            other => return Err(self.unexpected("value", other)),
-        }))
-    }
-
-    fn descend(&mut self) -> mlua::Result<()> {
-        self.depth += 1;
-        if self.depth <= self.settings.decode_depth_max.min(DEPTH_MAX) {
-            return Ok(());
-        }
-        let (depth, at) = (self.depth, self.at);
-        Err(library_error(
-            self.lua,
-            format!("Found too many nested data structures ({depth}) at character {at}"),
-        ))
-    }
-
-    fn object(&mut self) -> mlua::Result<Table> {
-        self.descend()?;
-        let table = self.lua.create_table()?;
+    /// One value with all that is in it. Nesting is the text's choice, so it is kept on a stack of our own.
+    fn document(&mut self) -> mlua::Result<Value> {
+        let mut open: Vec<Open> = Vec::new();
         let mut token = self.next();
-        if token == Token::ObjectEnd {
-            self.depth -= 1;
-            return Ok(table);
-        }
-        let mut key = Vec::new();
         loop {
-            if token != Token::String {
-                return Err(self.unexpected("object key string", token));
+            let finished = match token {
+                Token::ObjectBegin | Token::ArrayBegin => self.begin(token, &mut open)?,
+                Token::String => match open.last_mut() {
+                    Some(innermost) => innermost.put(pushed(&self.string)).map(|()| None)?,
+                    None => Some(Value::String(self.lua.create_string(&self.string)?)),
+                },
+                Token::Number(n) => Some(Value::Number(n)),
+                Token::Boolean(value) => Some(Value::Boolean(value)),
+                Token::Null => Some(Value::NULL),
+                other => return Err(self.unexpected("value", other)),
+            };
+            // A table that was just opened expects its first value; it comes back here through `begin`.
+            if let (Token::ObjectBegin | Token::ArrayBegin, None) = (token, &finished) {
+                token = self.token;
+                continue;
             }
+            match self.close(finished, &mut open)? {
+                Some(value) => return Ok(value),
+                None => token = self.token,
+            }
+        }
+    }
+
+    /// Opens a table and reads on to its first value; the table itself if it is empty.
+    fn begin(&mut self, token: Token, open: &mut Vec<Open>) -> mlua::Result<Option<Value>> {
+        let (depth, at) = (open.len() + 1, self.at);
+        if depth > self.settings.decode_depth_max {
+            let text = format!("Found too many nested data structures ({depth}) at character {at}");
+            return Err(library_error(self.lua, text));
+        }
+        let table = self.lua.create_table()?;
+        self.token = self.next();
+        match (token, self.token) {
+            (Token::ObjectBegin, Token::ObjectEnd) | (Token::ArrayBegin, Token::ArrayEnd) => {
+                return Ok(Some(Value::Table(table)));
+            }
+            (Token::ObjectBegin, _) => {
+                open.push(Open::Object(table, Vec::new()));
+                self.key(open)?;
+            }
+            _ => open.push(Open::Array(table, 0)),
+        }
+        Ok(None)
+    }
+
+    /// Takes the last token as a key and reads on to its value.
+    fn key(&mut self, open: &mut [Open]) -> mlua::Result<()> {
+        if self.token != Token::String {
+            return Err(self.unexpected("object key string", self.token));
+        }
+        if let Some(Open::Object(_, key)) = open.last_mut() {
             key.clear();
             key.extend_from_slice(&self.string);
-            match self.next() {
-                Token::Colon => {}
-                other => return Err(self.unexpected("colon", other)),
-            }
-            token = self.next();
-            match self.value(token)? {
-                Parsed::String => table.raw_set(pushed(&key), pushed(&self.string))?,
-                Parsed::Value(value) => table.raw_set(pushed(&key), value)?,
-            }
-            match self.next() {
-                Token::ObjectEnd => break,
-                Token::Comma => token = self.next(),
-                other => return Err(self.unexpected("comma or object end", other)),
-            }
         }
-        self.depth -= 1;
-        Ok(table)
+        match self.next() {
+            Token::Colon => {
+                self.token = self.next();
+                Ok(())
+            }
+            other => Err(self.unexpected("colon", other)),
+        }
     }
 
-    fn array(&mut self) -> mlua::Result<Table> {
-        self.descend()?;
-        let table = self.lua.create_table()?;
-        let mut token = self.next();
-        if token == Token::ArrayEnd {
-            self.depth -= 1;
-            return Ok(table);
-        }
-        for index in 1.. {
-            match self.value(token)? {
-                Parsed::String => table.raw_seti(index, pushed(&self.string))?,
-                Parsed::Value(value) => table.raw_seti(index, value)?,
+    /// Puts a value in its place and closes what ends behind it; the whole document if that was the last.
+    fn close(&mut self, value: Option<Value>, open: &mut Vec<Open>) -> mlua::Result<Option<Value>> {
+        let mut value = value;
+        loop {
+            let Some(innermost) = open.last_mut() else {
+                return Ok(value);
+            };
+            if let Some(value) = value.take() {
+                innermost.put(value)?;
             }
-            match self.next() {
-                Token::ArrayEnd => break,
-                Token::Comma => token = self.next(),
-                other => return Err(self.unexpected("comma or array end", other)),
+            let is_object = matches!(innermost, Open::Object(..));
+            match (self.next(), is_object) {
+                (Token::ObjectEnd, true) | (Token::ArrayEnd, false) => {
+                    value = open.pop().map(|table| Value::Table(table.into_table()));
+                }
+                (Token::Comma, true) => {
+                    self.token = self.next();
+                    self.key(open)?;
+                    return Ok(None);
+                }
+                (Token::Comma, false) => {
+                    self.token = self.next();
+                    return Ok(None);
+                }
+                (other, true) => return Err(self.unexpected("comma or object end", other)),
+                (other, false) => return Err(self.unexpected("comma or array end", other)),
             }
         }
-        self.depth -= 1;
-        Ok(table)
     }
 
     fn peek(&self) -> u8 {
@@ -316,9 +345,6 @@ impl Decoder<'_> {
         Ok(())
     }
 }
-
-/// Nesting that no setting exceeds: each level is a level of the program's own stack.
-const DEPTH_MAX: usize = 3_000;
 
 /// The character of `\uXXXX`, or of a surrogate pair of two, and its length.
 fn unicode_escape(text: &[u8]) -> Option<(char, usize)> {

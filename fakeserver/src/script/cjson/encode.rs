@@ -4,7 +4,7 @@ use mlua::{Lua, Table, Value};
 
 use super::{InvalidNumbers, Settings};
 use crate::script::arguments::{as_number, number_text, truncate, type_name};
-use crate::script::raise::library_error;
+use crate::script::raise::{Raised, library_error};
 use crate::value::number::format_general;
 
 /// Appends JSON to a buffer.
@@ -19,7 +19,30 @@ impl<'a> Encoder<'a> {
         Encoder { lua, settings, out }
     }
 
-    pub(super) fn value(&mut self, value: &Value, depth: usize) -> mlua::Result<()> {
+    /// Appends a value. Tables in tables are walked with a stack of our own, since their nesting is the script's choice.
+    pub(super) fn value(&mut self, value: &Value) -> mlua::Result<()> {
+        let mut open: Vec<Open> = Vec::new();
+        self.begin(value, &mut open)?;
+        while let Some(innermost) = open.last_mut() {
+            let Some((key, value)) = innermost.items.next() else {
+                self.out.push(if innermost.is_array { b']' } else { b'}' });
+                open.pop();
+                continue;
+            };
+            if !innermost.first {
+                self.out.push(b',');
+            }
+            innermost.first = false;
+            if !innermost.is_array {
+                self.key(&key)?;
+            }
+            self.begin(&value, &mut open)?;
+        }
+        Ok(())
+    }
+
+    /// Appends a value that is no table, or opens one.
+    fn begin(&mut self, value: &Value, open: &mut Vec<Open>) -> mlua::Result<()> {
         match value {
             Value::Nil => self.out.extend_from_slice(b"null"),
             Value::Boolean(true) => self.out.extend_from_slice(b"true"),
@@ -27,10 +50,34 @@ impl<'a> Encoder<'a> {
             Value::Integer(n) => self.number(*n as f64)?,
             Value::Number(n) => self.number(*n)?,
             Value::String(text) => self.string(&text.as_bytes()),
-            Value::Table(table) => self.table(table, depth + 1)?,
+            Value::Table(table) => {
+                let depth = open.len() + 1;
+                if depth > self.settings.encode_depth_max {
+                    let text = format!("Cannot serialise, excessive depth ({depth})");
+                    return Err(library_error(self.lua, text));
+                }
+                open.push(self.open(table)?);
+            }
             value if value.is_null() => self.out.extend_from_slice(b"null"),
             other => return Err(self.refused(other, "type not supported")),
         }
+        if self.out.len() > OUTPUT_MAX {
+            return Err(Raised::Text(b"not enough memory".to_vec()).into());
+        }
+        Ok(())
+    }
+
+    fn key(&mut self, key: &Value) -> mlua::Result<()> {
+        match key {
+            Value::String(text) => self.string(&text.as_bytes()),
+            Value::Integer(_) | Value::Number(_) => {
+                self.out.push(b'"');
+                self.number(as_number(key).unwrap_or_default())?;
+                self.out.push(b'"');
+            }
+            key => return Err(self.refused(key, "table key must be a number or string")),
+        }
+        self.out.push(b':');
         Ok(())
     }
 
@@ -87,84 +134,75 @@ impl<'a> Encoder<'a> {
         self.out.push(b'"');
     }
 
-    fn table(&mut self, table: &Table, depth: usize) -> mlua::Result<()> {
-        if depth > self.settings.encode_depth_max {
-            return Err(library_error(
-                self.lua,
-                format!("Cannot serialise, excessive depth ({depth})"),
-            ));
-        }
-        match self.array_len(table)? {
-            Some(len) if len > 0 => self.array(table, len, depth),
-            _ => self.object(table, depth),
-        }
-    }
-
-    fn array(&mut self, table: &Table, len: usize, depth: usize) -> mlua::Result<()> {
-        self.out.push(b'[');
-        for at in 1..=len {
-            if at > 1 {
-                self.out.push(b',');
-            }
-            self.value(&table.raw_get(at)?, depth)?;
-        }
-        self.out.push(b']');
-        Ok(())
-    }
-
-    fn object(&mut self, table: &Table, depth: usize) -> mlua::Result<()> {
-        self.out.push(b'{');
-        let mut first = true;
-        for pair in table.pairs::<Value, Value>() {
-            let (key, value) = pair?;
-            if !first {
-                self.out.push(b',');
-            }
-            first = false;
-            match &key {
-                Value::String(text) => self.string(&text.as_bytes()),
-                Value::Integer(_) | Value::Number(_) => {
-                    self.out.push(b'"');
-                    self.number(as_number(&key).unwrap_or_default())?;
-                    self.out.push(b'"');
-                }
-                key => return Err(self.refused(key, "table key must be a number or string")),
-            }
-            self.out.push(b':');
-            self.value(&value, depth)?;
-        }
-        self.out.push(b'}');
-        Ok(())
-    }
-
-    /// The length of a table whose keys are all positive integers; none for another table.
-    fn array_len(&self, table: &Table) -> mlua::Result<Option<usize>> {
-        // A table that begins with a string key is an object: one look tells for most.
-        let (mut max, mut items) = (0_i64, 0_i64);
-        for pair in table.pairs::<Value, Value>() {
-            let (key, _) = pair?;
-            match key {
-                Value::Integer(n) if n >= 1 => max = max.max(n as i64),
-                Value::Number(n) if n >= 1.0 && n.fract() == 0.0 => {
-                    max = max.max(truncate(n));
-                }
-                _ => return Ok(None),
-            }
-            items += 1;
-        }
+    /// The pairs of a table, and whether they are an array: all keys are positive integers, and not too far apart.
+    fn open(&mut self, table: &Table) -> mlua::Result<Open> {
+        let mut items: Vec<(Value, Value)> = Vec::new();
+        let (mut max, mut is_array, mut in_order) = (0_i64, true, true);
+        table.for_each(|key: Value, value: Value| {
+            let index = match key {
+                Value::Integer(n) if n >= 1 => n as i64,
+                Value::Number(n) if n >= 1.0 && n.fract() == 0.0 => truncate(n),
+                _ => 0,
+            };
+            is_array &= index > 0;
+            max = max.max(index);
+            items.push((key, value));
+            in_order &= index == items.len() as i64;
+            Ok(())
+        })?;
+        let count = items.len() as i64;
         let settings = &self.settings;
-        let sparse = settings.sparse_ratio > 0
-            && max > items.saturating_mul(settings.sparse_ratio)
+        let is_sparse = settings.sparse_ratio > 0
+            && max > count.saturating_mul(settings.sparse_ratio)
             && max > settings.sparse_safe;
-        if sparse {
+        if is_array && is_sparse {
             if !settings.sparse_convert {
                 return Err(self.refused(&Value::Table(table.clone()), "excessively sparse array"));
             }
-            return Ok(None);
+            is_array = false;
         }
-        Ok(Some(max as usize))
+        is_array &= count > 0;
+        self.out.push(if is_array { b'[' } else { b'{' });
+        let items = if is_array && !in_order {
+            Items::Sparse(table.clone(), 0, max)
+        } else {
+            Items::Pairs(items.into_iter())
+        };
+        Ok(Open {
+            is_array,
+            items,
+            first: true,
+        })
     }
 }
+
+/// A table that is being encoded.
+struct Open {
+    is_array: bool,
+    items: Items,
+    first: bool,
+}
+
+enum Items {
+    Pairs(std::vec::IntoIter<(Value, Value)>),
+    /// An array with holes: the table, the last index looked at and the highest.
+    Sparse(Table, i64, i64),
+}
+
+impl Items {
+    fn next(&mut self) -> Option<(Value, Value)> {
+        match self {
+            Items::Pairs(pairs) => pairs.next(),
+            Items::Sparse(table, at, max) => {
+                *at += 1;
+                (at <= max).then(|| (Value::Nil, table.raw_get(*at).unwrap_or(Value::Nil)))
+            }
+        }
+    }
+}
+
+/// Longest text that is made.
+const OUTPUT_MAX: usize = 256 * 1024 * 1024;
 
 fn hex_escape(byte: u8) -> [u8; 6] {
     let digit = |nibble: u8| {
