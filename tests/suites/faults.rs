@@ -15,7 +15,7 @@ use tests::server::{Backend, Kind};
 #[rustfmt::skip]
 const REFUSED: &[(&[u8], &str)] = &[
     (b"*x\r\n", "-ERR Protocol error: invalid multibulk length"),
-    (b"*1048577\r\n", "-ERR Protocol error: invalid multibulk length"),
+    (b"*2147483648\r\n", "-ERR Protocol error: invalid multibulk length"),
     (b"*1\r\n+PING\r\n", "-ERR Protocol error: expected '$', got '+'"),
     (b"*1\r\n$-1\r\n", "-ERR Protocol error: invalid bulk length"),
     (b"*1\r\n$x\r\n", "-ERR Protocol error: invalid bulk length"),
