@@ -107,8 +107,9 @@ fn random_programs_get_the_same_replies() {
     let outcome = runner(programs_count(), seed()).run(&programs(), |program| {
         run(&program).map_err(TestCaseError::fail)
     });
-    if let Err(TestError::Fail(why, program)) = outcome {
-        failures.push((why.to_string(), program));
+    if let Err(TestError::Fail(_, program)) = outcome {
+        let program = program.shrink(|shorter| run(shorter).is_err());
+        failures.extend(run(&program).err().map(|why| (why, program)));
     }
     tell(&coverage.borrow());
     for (at, (_, program)) in failures.iter().enumerate() {

@@ -81,7 +81,7 @@ pub fn programs() -> impl Strategy<Value = Program> {
 const SWEEP_LEN: usize = 16;
 
 /// So often is each option met in a sweep.
-const SWEEP_TIMES: usize = 4;
+const SWEEP_TIMES: usize = 8;
 
 /// Draws for one form in search of its rarest option.
 const SWEEP_DRAWS_MAX: usize = 4000;
