@@ -3,12 +3,12 @@
 
 use crate::blocking::{Blocked, Wait};
 use crate::command::{
-    Access, Caller, ControlCall, Flag, Handler, ReadCall, Row, WriteCall, lookup,
+    Access, Caller, ControlCall, Flag, Handler, ReadCall, Row, WriteCall, is_exhausted, lookup,
 };
 use crate::engine::{Engine, OUTPUT_CHECK_MIN};
 use crate::error::CommandError;
 use crate::keyspace::DbIndex;
-use crate::session::{Queued, SessionId};
+use crate::session::{Queued, Session, SessionId};
 use crate::value::Blob;
 use crate::wire::{Protocol, Reply, Request};
 
@@ -103,6 +103,9 @@ impl Engine {
         if session.transaction.is_some() && row.has(Flag::NoMulti) {
             return Err(CommandError::NotAllowedInTransaction);
         }
+        if self.config.maxmemory > 0 && self.needs_memory(session, row) && is_exhausted(self) {
+            return Err(CommandError::OutOfMemory);
+        }
         if session.protocol == Protocol::Resp2
             && !row.has(Flag::Subscriber)
             && self.pubsub.is_subscriber(id)
@@ -110,6 +113,19 @@ impl Engine {
             return Err(CommandError::NotForSubscribers(row.full_name().into()));
         }
         Ok(())
+    }
+
+    /// Whether a command, or one of those that EXEC will run, may need more memory.
+    fn needs_memory(&self, session: &Session, row: &Row) -> bool {
+        let queued = session
+            .transaction
+            .iter()
+            .flat_map(|transaction| &transaction.queue);
+        row.has(Flag::DenyOom)
+            || row.has(Flag::EndsTransaction)
+                && queued
+                    .into_iter()
+                    .any(|queued| queued.row.has(Flag::DenyOom))
     }
 
     /// Runs a command's handler and counts it; for EXEC's and scripts' commands too.
