@@ -254,7 +254,8 @@ impl Engine {
 
     /// Redis deletes a due key when a command looks it up (db.c, `expireIfNeeded`); the handlers never see one anyway.
     fn remove_due_keys_of(&mut self, row: &'static Row, request: &Request) {
-        if self.keyspace.deadlines_len() == 0 {
+        // While writes are paused nothing is deleted either; handlers never see a due key anyway.
+        if self.keyspace.deadlines_len() == 0 || self.is_paused() {
             return;
         }
         row.keys().visit(request, Access::Read, |at, _| {
