@@ -103,7 +103,7 @@ impl Engine {
         if session.transaction.is_some() && row.has(Flag::NoMulti) {
             return Err(CommandError::NotAllowedInTransaction);
         }
-        if self.config.maxmemory > 0 && self.needs_memory(session, row) && is_exhausted(self) {
+        if self.config.maxmemory > 0 && needs_memory(session, row) && is_exhausted(self) {
             return Err(CommandError::OutOfMemory);
         }
         if session.protocol == Protocol::Resp2
@@ -113,19 +113,6 @@ impl Engine {
             return Err(CommandError::NotForSubscribers(row.full_name().into()));
         }
         Ok(())
-    }
-
-    /// Whether a command, or one of those that EXEC will run, may need more memory.
-    fn needs_memory(&self, session: &Session, row: &Row) -> bool {
-        let queued = session
-            .transaction
-            .iter()
-            .flat_map(|transaction| &transaction.queue);
-        row.has(Flag::DenyOom)
-            || row.has(Flag::EndsTransaction)
-                && queued
-                    .into_iter()
-                    .any(|queued| queued.row.has(Flag::DenyOom))
     }
 
     /// Runs a command's handler and counts it; for EXEC's and scripts' commands too.
@@ -393,6 +380,16 @@ fn find(request: &Request) -> Option<&'static Row> {
         Some(name) if !row.subcommands().is_empty() => row.subcommand(name),
         _ => Some(row),
     }
+}
+
+/// Whether a command, or one of those that EXEC will run, may need more memory.
+fn needs_memory(session: &Session, row: &Row) -> bool {
+    let mut queued = session
+        .transaction
+        .iter()
+        .flat_map(|transaction| &transaction.queue);
+    row.has(Flag::DenyOom)
+        || row.has(Flag::EndsTransaction) && queued.any(|queued| queued.row.has(Flag::DenyOom))
 }
 
 /// Redis prints at most this many bytes of a name and of all arguments together.
