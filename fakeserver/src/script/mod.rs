@@ -94,7 +94,13 @@ pub(crate) struct ScriptEngine {
 struct State {
     sandbox: sandbox::Sandbox,
     cache: HashMap<Sha, Script, foldhash::fast::FixedState>,
+    /// Scripts of an earlier life, compiled already and not in the cache; see [`ScriptEngine::renew`].
+    compiled: HashMap<Sha, Script, foldhash::fast::FixedState>,
 }
+
+/// Compiled scripts that are kept for the next life.
+#[cfg(feature = "explore")]
+const COMPILED_MAX: usize = 256;
 
 impl ScriptEngine {
     /// Whether a script of this name is in the cache.
@@ -107,6 +113,21 @@ impl ScriptEngine {
     /// Forgets all scripts, and the Lua state with them.
     pub(crate) fn flush(&mut self) {
         self.state = None;
+    }
+
+    /// As if newly made: the cache is empty and the generator at its beginning. But the Lua state stays, and with it what was
+    /// compiled, since making them takes longer than most of the explorer's runs.
+    #[cfg(feature = "explore")]
+    pub(crate) fn renew(&mut self) {
+        if let Some(random) = &self.random {
+            random.reset();
+        }
+        if let Some(state) = &mut self.state {
+            if state.compiled.len() > COMPILED_MAX {
+                state.compiled.clear();
+            }
+            state.compiled.extend(state.cache.drain());
+        }
     }
 
     /// Compiles a script and keeps it. Errors: it does not compile; its first line is not understood.
@@ -124,6 +145,7 @@ impl ScriptEngine {
             self.state = Some(Box::new(State {
                 sandbox,
                 cache: HashMap::default(),
+                compiled: HashMap::default(),
             }));
         }
         self.state
@@ -135,6 +157,10 @@ impl ScriptEngine {
 impl State {
     fn load(&mut self, sha: Sha, source: &[u8]) -> Result<(), CommandError> {
         if self.cache.contains_key(&sha) {
+            return Ok(());
+        }
+        if let Some(script) = self.compiled.remove(&sha) {
+            self.cache.insert(sha, script);
             return Ok(());
         }
         let (flags, body) = parse_first_line(source)?;
