@@ -12,12 +12,12 @@ use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, V
 use super::arguments::{Arguments, as_number, number_text, type_name};
 use super::raise::{Raised, argument_error, library_error, library_error_at};
 use super::random::Lrand48;
-use super::{bit, cjson, cmsgpack, redis_api, structs};
+use super::{bit, cjson, cmsgpack, redis_api, strings, structs};
 
 /// Instructions between two looks at the budget.
 const HOOK_PERIOD: u32 = 100_000;
 /// Instructions that a script may run unless a setting says otherwise: some seconds of work.
-const BUDGET: u64 = 500_000_000;
+const BUDGET: u64 = 200_000_000;
 /// Bytes that the Lua state may hold.
 const MEMORY_MAX: usize = 256 * 1024 * 1024;
 
@@ -77,7 +77,9 @@ impl Sandbox {
         }
         add_libraries(&lua, &real, &shared)?;
         let stand_ins = lua.create_table()?;
-        let (run, mark, watch_insert, clean) = add_catching(&lua, &real)?;
+        strings::add(&lua, &real, &shared)?;
+        let (run, mark, watch_insert, clean, protected) = add_catching(&lua, &real)?;
+        strings::add_gsub(&lua, &real, &shared, &protected)?;
         add_loading(&lua, &real)?;
         add_seeing_through(&lua, &real, &stand_ins, &mark)?;
         protect(&lua, &real, &stand_ins, &watch_insert)?;
@@ -139,16 +141,9 @@ fn add_libraries(lua: &Lua, real: &Table, shared: &Arc<Shared>) -> mlua::Result<
     )
 }
 
-type Prelude = (Function, Function, Function, Function);
+type Prelude = (Function, Function, Function, Function, Function);
 
 fn add_catching(lua: &Lua, real: &Table) -> mlua::Result<Prelude> {
-    let as_text = lua.create_function(|lua, caught: Value| match caught {
-        Value::Error(error) => match Raised::of(&error) {
-            fatal @ Raised::Fatal(_) => Err(fatal.into()),
-            raised => lua.create_string(raised.into_text()).map(Value::String),
-        },
-        value => Ok(value),
-    })?;
     // With a table and a key this removes the key, for `clean`, which may not use a stand-in's own way of writing.
     let as_value = lua.create_function(|lua, (caught, key): (Value, Value)| match caught {
         Value::Error(error) => Raised::of(&error).into_value(lua),
@@ -179,7 +174,6 @@ fn add_catching(lua: &Lua, real: &Table) -> mlua::Result<Prelude> {
             next,
             kind,
             handler,
-            as_text,
             as_value,
             refuse_xpcall,
             real,
@@ -446,6 +440,12 @@ fn protect(
     lua.set_globals(globals)
 }
 
+/// The error of a script that has run for too long.
+pub(super) fn budget_spent() -> mlua::Error {
+    let text = b"ERR Script killed: it ran more instructions than its limit allows";
+    Raised::Fatal(text.to_vec()).into()
+}
+
 fn set_limits(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<()> {
     let budget = Arc::clone(shared);
     lua.set_global_hook(
@@ -485,26 +485,32 @@ fn handle_error(lua: &Lua, error: Value) -> mlua::Result<Table> {
         Some((true, ..)) => place(2),
         other => other,
     };
+    let error = match error {
+        Value::Error(error) => match Raised::of(&error) {
+            Raised::Value(value) => value,
+            Raised::Text(text) => Value::String(lua.create_string(text)?),
+            Raised::Reply(text) | Raised::Fatal(text) => Value::Table(error_table(lua, &text)?),
+        },
+        value => value,
+    };
     let table = match error {
         Value::Table(table) => table,
-        other => {
-            let text = match other {
-                Value::Error(error) => match Raised::of(&error) {
-                    Raised::Text(text) => [b"ERR ", &text[..]].concat(),
-                    raised => raised.into_text(),
-                },
-                Value::String(text) => [b"ERR ", without_place(&text.as_bytes())].concat(),
-                other => format!("ERR {}", printed(&other)).into_bytes(),
-            };
-            let table = lua.create_table_with_capacity(0, 4)?;
-            table.raw_set("err", lua.create_string(text)?)?;
-            table
+        Value::String(text) => {
+            let text = [b"ERR ", without_place(&text.as_bytes())].concat();
+            error_table(lua, &text)?
         }
+        other => error_table(lua, format!("ERR {}", printed(&other)).as_bytes())?,
     };
     if let Some((_, source, line)) = raised {
         table.raw_set("source", source)?;
         table.raw_set("line", line.map_or(-1, |line| line as i64))?;
     }
+    Ok(table)
+}
+
+fn error_table(lua: &Lua, text: &[u8]) -> mlua::Result<Table> {
+    let table = lua.create_table_with_capacity(0, 4)?;
+    table.raw_set("err", lua.create_string(text)?)?;
     Ok(table)
 }
 
