@@ -150,6 +150,14 @@ pub(super) fn value_size(value: &Value, samples: usize) -> usize {
             samples,
             set.iter().map(|member| member.to_blob().len()),
         ),
+        Value::Stream(stream) => container_size(
+            stream.len(),
+            samples,
+            stream.iter().map(|entry| {
+                let words = entry.words.iter();
+                words.map(|word| word.len()).sum::<usize>()
+            }),
+        ),
         // Scores beside the members.
         Value::SortedSet(set) => set.len() * (ELEMENT_OVERHEAD + size_of::<f64>()),
     }
