@@ -158,17 +158,8 @@ impl Engine {
         self.keyspace.select(db);
         self.remove_due_keys_of(row, request);
         match row.handler() {
-            Handler::Read(handler) => handler(&mut ReadCall {
-                row,
-                request,
-                keyspace: &self.keyspace,
-                config: &self.config,
-                rng: &mut self.rng,
-                now: self.keyspace.now(),
-            })
-            .into(),
-            Handler::Write(handler) => {
-                let (reply, wait) = self.call_write(row, request, handler, None);
+            Handler::Read(_) | Handler::Write(_) => {
+                let (reply, wait) = self.call_on_keyspace(row, request, None);
                 match wait {
                     Some(wait) if caller == Caller::Client => {
                         self.block(id, db, row, request, wait, reply)
@@ -190,6 +181,33 @@ impl Engine {
             }
             // `resolve` never answers a container that was given a subcommand, and its arity asks for one.
             Handler::Container => Reply::Error(CommandError::WrongArity(row.full_name().into())),
+        }
+    }
+
+    /// Runs a handler that sees the keyspace and nothing else, and can wait; `woken_by` is the key that woke it.
+    fn call_on_keyspace(
+        &mut self,
+        row: &'static Row,
+        request: &Request,
+        woken_by: Option<&[u8]>,
+    ) -> (Reply, Option<Wait>) {
+        match row.handler() {
+            Handler::Read(handler) => {
+                let mut call = ReadCall {
+                    row,
+                    request,
+                    keyspace: &self.keyspace,
+                    config: &self.config,
+                    rng: &mut self.rng,
+                    now: self.keyspace.now(),
+                    woken_by,
+                    wait: None,
+                };
+                let reply = handler(&mut call).into();
+                (reply, call.wait)
+            }
+            Handler::Write(handler) => self.call_write(row, request, handler, woken_by),
+            Handler::Control(_) | Handler::Container => (Reply::Nothing, None),
         }
     }
 
@@ -273,6 +291,7 @@ impl Engine {
             keys: wait.keys,
             deadline,
             timeout_reply: wait.timeout_reply.unwrap_or(reply),
+            needs_key: wait.needs_key,
             ticket: self.queues.ticket(),
         };
         self.queues.insert(id, &blocked);
@@ -311,16 +330,20 @@ impl Engine {
         }
     }
 
-    /// Serves those who wait for a key that was written, until it is gone.
+    /// Serves those who wait for a key that was written; who needs the key hears of it when it is gone.
     fn serve_waiting_for(&mut self, place: &(DbIndex, Blob)) {
         let mut served = 0;
         while let Some((ticket, id)) = self.queues.next_for(place, served) {
             served = ticket;
             self.keyspace.select(place.0);
-            if !self.keyspace.exists(&place.1) {
-                return;
+            let is_concerned = self.keyspace.exists(&place.1)
+                || self.sessions.get(&id).is_some_and(|session| {
+                    let blocked = session.blocked.as_ref();
+                    blocked.is_some_and(|blocked| blocked.needs_key)
+                });
+            if is_concerned {
+                self.serve(id, &place.1);
             }
-            self.serve(id, &place.1);
         }
     }
 
@@ -333,13 +356,14 @@ impl Engine {
         else {
             return;
         };
-        let Handler::Write(handler) = blocked.row.handler() else {
+        // What waits as part of the engine (WAIT) is not served by a key.
+        if !matches!(blocked.row.handler(), Handler::Read(_) | Handler::Write(_)) {
             return;
-        };
+        }
         self.keyspace.set_now(self.now);
         self.keyspace.select(blocked.db);
         self.remove_due_keys_of(blocked.row, &blocked.request);
-        let (reply, wait) = self.call_write(blocked.row, &blocked.request, handler, Some(key));
+        let (reply, wait) = self.call_on_keyspace(blocked.row, &blocked.request, Some(key));
         if wait.is_none() {
             self.unblock(id);
             self.send(id, reply);

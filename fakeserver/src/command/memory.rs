@@ -156,6 +156,14 @@ pub(super) fn value_size(value: &Value, samples: usize) -> usize {
             set.iter()
                 .map(|item| item.member.len() + size_of_val(&item.score)),
         ),
+        Value::Stream(stream) => container_size(
+            stream.len(),
+            samples,
+            stream.iter().map(|entry| {
+                let words = entry.words.iter();
+                words.map(|word| word.len()).sum::<usize>()
+            }),
+        ),
     }
 }
 

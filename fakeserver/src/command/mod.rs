@@ -46,6 +46,9 @@ mod set_algebra;
 mod sort;
 mod sorted_set;
 mod stream;
+mod stream_group;
+mod stream_info;
+mod stream_read;
 mod string;
 mod string_range;
 mod transaction;
@@ -92,6 +95,9 @@ const TABLE: &[Family] = &[
     sort::FAMILY,
     sorted_set::FAMILY,
     stream::FAMILY,
+    stream_group::FAMILY,
+    stream_info::FAMILY,
+    stream_read::FAMILY,
     string::FAMILY,
     string_range::FAMILY,
     transaction::FAMILY,

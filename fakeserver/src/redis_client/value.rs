@@ -19,6 +19,7 @@ pub fn to_value(reply: Reply, protocol: Protocol) -> Value {
             .map(|(key, value)| (to_value(key, protocol), to_value(value, protocol)))
             .collect::<Vec<_>>()
     };
+    let is_nested = matches!(reply, Reply::Streams(_));
     match reply {
         Reply::Simple(text) if text == "OK" => Value::Okay,
         Reply::Simple(text) => Value::SimpleString(text.into_owned()),
@@ -29,7 +30,8 @@ pub fn to_value(reply: Reply, protocol: Protocol) -> Value {
         Reply::Array(items) | Reply::Several(items) => Value::Array(values(items)),
         Reply::Set(items) if resp3 => Value::Set(values(items)),
         Reply::Set(items) => Value::Array(values(items)),
-        Reply::Pairs(map) if resp3 => Value::Array(
+        Reply::Streams(map) if resp3 => Value::Map(pairs(map)),
+        Reply::Pairs(map) | Reply::Streams(map) if resp3 || is_nested => Value::Array(
             pairs(map)
                 .into_iter()
                 .map(|(key, value)| Value::Array(vec![key, value]))

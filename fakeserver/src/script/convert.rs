@@ -32,19 +32,15 @@ pub(super) fn to_lua(lua: &Lua, reply: Reply, resp3: bool) -> mlua::Result<Value
             field(lua, "set", set)
         }
         Reply::Set(items) => sequence(lua, items, resp3),
-        Reply::Map(pairs) if resp3 => {
+        Reply::Map(pairs) | Reply::Streams(pairs) if resp3 => {
             let map = lua.create_table_with_capacity(0, pairs.len())?;
             for (key, value) in pairs {
                 map.raw_set(to_lua(lua, key, resp3)?, to_lua(lua, value, resp3)?)?;
             }
             field(lua, "map", map)
         }
-        Reply::Pairs(pairs) if resp3 => {
-            let arrays = pairs
-                .into_iter()
-                .map(|(key, value)| Reply::Array(vec![key, value]));
-            sequence(lua, arrays.collect(), resp3)
-        }
+        Reply::Pairs(pairs) if resp3 => sequence(lua, arrays_of_two(pairs), resp3),
+        Reply::Streams(pairs) => sequence(lua, arrays_of_two(pairs), resp3),
         Reply::Map(pairs) | Reply::Pairs(pairs) => {
             let items = pairs.into_iter().flat_map(|(key, value)| [key, value]);
             sequence(lua, items.collect(), resp3)
@@ -239,4 +235,11 @@ fn trim_end(text: &[u8]) -> &[u8] {
 /// A status or a big number is one line: line breaks become blanks.
 fn one_line(text: &[u8]) -> String {
     String::from_utf8_lossy(text).replace(['\r', '\n'], " ")
+}
+
+fn arrays_of_two(pairs: Vec<(Reply, Reply)>) -> Vec<Reply> {
+    let arrays = pairs
+        .into_iter()
+        .map(|(key, value)| Reply::Array(vec![key, value]));
+    arrays.collect()
 }
