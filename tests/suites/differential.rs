@@ -3,6 +3,12 @@
 //! Without `REDIS_URL` the reference is the fake itself over TCP, with another seed: what depends on a hash table's order or on
 //! the driver still shows. `DIFFERENTIAL_PROGRAMS` and `DIFFERENTIAL_SEED` choose how many programs and which.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on ends there, and tells what it has covered"
+)]
+
 use std::cell::RefCell;
 use std::io::Write as _;
 use std::path::Path;
