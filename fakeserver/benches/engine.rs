@@ -2,6 +2,8 @@
 //!
 //! `cargo bench -p fakeserver --bench engine`. How the program compares with redis-server is the `peers` benchmark's matter.
 
+use std::fmt::Write as _;
+
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use fakeserver::clock::Timestamp;
@@ -57,7 +59,8 @@ impl Host {
 fn request(words: &[&str]) -> Vec<u8> {
     let mut out = format!("*{}\r\n", words.len());
     for word in words {
-        out.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+        // Writing to a String cannot fail.
+        let _ = write!(out, "${}\r\n{word}\r\n", word.len());
     }
     out.into_bytes()
 }
