@@ -179,7 +179,7 @@ fn read_group(reader: &mut Reader<'_>, has_counters: bool) -> Option<Group> {
 
 fn read_node(master: StreamId, words: &[Blob], bytes: usize) -> Option<Node> {
     let mut words = words.iter();
-    let mut integer =
+    let integer =
         move |words: &mut std::slice::Iter<'_, Blob>| number::parse_integer(words.next()?);
     let words = &mut words;
     let (count, deleted) = (integer(words)?, integer(words)?);
