@@ -37,7 +37,7 @@ struct Options {
     /// Runs one schedule again, as a report has printed it
     #[arg(long, value_name = "SCHEDULE", conflicts_with_all = ["clients", "scenario", "redis"])]
     replay: Option<Schedule>,
-    /// Runs the scenarios on this server, all clients at the same time [default: REDIS_URL, if set]
+    /// Runs the scenarios on this server, all clients at the same time [default: `REDIS_URL`, if set]
     #[arg(long, value_name = "URL")]
     redis: Option<String>,
 }

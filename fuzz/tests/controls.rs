@@ -55,9 +55,6 @@ fn without_any_single_clause_a_broken_store_escapes() {
                 ..Hunt::control(*flaw)
             };
             let caught = catch(&hunt, *flaw, WIDE).unwrap();
-            if let Some(found) = &caught.counterexample {
-                println!("without {}: {}\n{found}", clause.name(), flaw.name());
-            }
             caught.counterexample.is_none()
         });
         assert!(

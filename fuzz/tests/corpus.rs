@@ -1,5 +1,10 @@
 //! The fuzz target's corpus, on a stable compiler.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test's helpers may fail as loudly as its body"
+)]
+
 use std::path::PathBuf;
 
 use fuzz::bytes::{Input, run};

@@ -1,5 +1,10 @@
 //! The program: exit status, and one clear line for what it cannot do.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test's helpers may fail as loudly as its body"
+)]
+
 use std::process::{Command, Output};
 
 fn hunt(arguments: &[&str]) -> Output {

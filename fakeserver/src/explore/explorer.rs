@@ -264,21 +264,23 @@ impl Explorer {
                 return Ok(exploration);
             }
             let plan = self.plan(strategy, &preparation, scripts.take());
-            let (run, back) = run::run(workload, plan)?;
-            strategy = back;
-            if run.end == End::Pruned {
-                exploration.pruned += 1;
-                scripts = run.retire();
-                continue;
-            }
-            exploration.schedules += 1;
+            let run = run::run(workload, plan)?;
             let verdict = judge(workload, &run)?;
             scripts = run.retire();
+            if run.end == End::Pruned {
+                exploration.pruned += 1;
+            } else {
+                exploration.schedules += 1;
+            }
             if let Some(violation) = verdict {
                 let found = self.shrink(workload, &preparation, &run, violation)?;
                 exploration.counterexample = Some(found);
                 return Ok(exploration);
             }
+            let Some(back) = run.take_strategy() else {
+                return Ok(exploration);
+            };
+            strategy = back;
         }
     }
 
@@ -310,7 +312,7 @@ impl Explorer {
         plan.faults.left = plan.faults.left.max(faults);
         plan.faults.drop_before = true;
         plan.faults.lose_reply = true;
-        let (run, _) = run::run(workload, plan)?;
+        let run = run::run(workload, plan)?;
         let violation = judge(workload, &run)?;
         let trace = run.trace.clone().unwrap_or_default();
         Ok(match violation {
@@ -339,7 +341,7 @@ impl Explorer {
         };
         let mut attempt = |choices: Vec<Choice>| -> Result<Attempt, ExploreError> {
             let plan = self.plan(Box::new(Replay::leniently(choices)), preparation, None);
-            let (run, _) = run::run(workload, plan)?;
+            let run = run::run(workload, plan)?;
             Ok(judge(workload, &run)?.map(|violation| Found {
                 choices: run.choices,
                 preemptions: run.preemptions,

@@ -202,13 +202,10 @@ impl GateState {
     fn open(&mut self, client: usize) -> RedisResult<(Lane, u32)> {
         let free =
             |lane: &LaneState| lane.client == client && lane.link.is_none() && lane.is_idle();
-        let at = match self.lanes.iter().position(free) {
-            Some(at) => at,
-            None => {
-                self.lanes.push(LaneState::of(client));
-                self.lanes.len() - 1
-            }
-        };
+        let at = self.lanes.iter().position(free).unwrap_or_else(|| {
+            self.lanes.push(LaneState::of(client));
+            self.lanes.len() - 1
+        });
         let Some(lane) = Lane::new(at) else {
             self.lanes.pop();
             return Err((redis::ErrorKind::Client, "too many connections to explore").into());

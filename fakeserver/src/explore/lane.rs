@@ -109,16 +109,12 @@ impl LaneState {
         let Some(exchange) = self.exchanges.get_mut(at) else {
             return Poll::Ready(Err(closed()));
         };
-        match exchange.outcome.take() {
-            Some(outcome) => {
-                self.exchanges.remove(at);
-                Poll::Ready(outcome)
-            }
-            None => {
-                exchange.waker = Some(cx.waker().clone());
-                Poll::Pending
-            }
+        if let Some(outcome) = exchange.outcome.take() {
+            self.exchanges.remove(at);
+            return Poll::Ready(outcome);
         }
+        exchange.waker = Some(cx.waker().clone());
+        Poll::Pending
     }
 
     pub(super) fn abandon(&mut self, ticket: Ticket) {

@@ -61,6 +61,11 @@ pub struct Run<I, O> {
 }
 
 impl<I, O> Run<I, O> {
+    /// The strategy back, for the next run.
+    pub(super) fn take_strategy(&self) -> Option<Box<dyn Strategy>> {
+        self.gate.lock().strategy.take()
+    }
+
     /// What the next run's server can begin with.
     pub(super) fn retire(&self) -> Option<crate::script::ScriptEngine> {
         self.gate.lock().backend.retire()
@@ -91,11 +96,11 @@ pub(super) struct Plan<'p> {
     pub(super) with_trace: bool,
 }
 
-/// Runs the workload once; the strategy comes back for the next time.
+/// Runs the workload once.
 pub(super) fn run<W: Workload>(
     workload: &W,
     plan: Plan<'_>,
-) -> RedisResult<(Run<W::Input, W::Output>, Box<dyn Strategy>)> {
+) -> RedisResult<Run<W::Input, W::Output>> {
     let gate = Arc::new(Gate::new(plan.backend, workload.clients(), plan.faults));
     {
         let mut state = gate.lock();
@@ -121,13 +126,12 @@ pub(super) fn run<W: Workload>(
         end
     };
     let mut state = gate.lock();
-    let strategy = state.strategy.take().ok_or_else(super::gate::closed)?;
     let choices = std::mem::take(&mut state.choices);
     let preemptions = state.preemptions;
     let trace = state.trace.take();
     drop(state);
     let history = recorder.take();
-    let run = Run {
+    Ok(Run {
         end,
         choices,
         preemptions,
@@ -135,8 +139,7 @@ pub(super) fn run<W: Workload>(
         history,
         elapsed,
         gate,
-    };
-    Ok((run, strategy))
+    })
 }
 
 /// Runs the workload's preparation and takes down its commands, which are then repeated before each run.

@@ -239,7 +239,7 @@ impl Strategy for Replay {
 /// bytes it is the serial run, and a changed byte stays a local change.
 #[derive(Clone, Debug)]
 pub struct Bytes {
-    bytes: Vec<u8>,
+    script: Vec<u8>,
     at: usize,
     gap: Option<u8>,
     begun: bool,
@@ -249,7 +249,7 @@ impl Bytes {
     /// These bytes, once.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Bytes {
         Bytes {
-            bytes: bytes.into(),
+            script: bytes.into(),
             at: 0,
             gap: None,
             begun: false,
@@ -257,7 +257,7 @@ impl Bytes {
     }
 
     fn next(&mut self) -> Option<u8> {
-        let byte = self.bytes.get(self.at).copied();
+        let byte = self.script.get(self.at).copied();
         self.at += 1;
         byte
     }

@@ -93,7 +93,7 @@ impl BrokenCommit {
 
     /// Flaw: a part of the writes goes out before anything is checked.
     fn early(&mut self) -> Step<Committed> {
-        let early = self.part(|this, key| this.is_early(key));
+        let early = self.part(BrokenCommit::is_early);
         if early.is_empty() {
             return self.watch();
         }
@@ -176,15 +176,13 @@ impl BrokenCommit {
                 let (key, row) = (&self.writes.row_key, &self.writes.row);
                 vec![cmd("SET").arg(key).arg(row).take()]
             }
-            _ => self.part(|this, key| this.is_late(key)),
+            _ => self.part(BrokenCommit::is_late),
         };
-        match late.is_empty() {
-            true => Step::Done(Ok(committed)),
-            false => {
-                self.state = State::Late(committed);
-                Step::Send(Batch::pinned(transaction(late)))
-            }
+        if late.is_empty() {
+            return Step::Done(Ok(committed));
         }
+        self.state = State::Late(committed);
+        Step::Send(Batch::pinned(transaction(late)))
     }
 
     /// The writes to the keys that `wanted` names.

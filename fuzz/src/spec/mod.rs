@@ -104,7 +104,7 @@ impl Clauses {
 
     /// All but this one.
     pub fn without(clause: Clause) -> Clauses {
-        Clauses(u32::MAX & !(1 << clause as u32))
+        Clauses(!(1 << clause as u32))
     }
 
     /// Whether this one is.
