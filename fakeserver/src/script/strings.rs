@@ -282,13 +282,13 @@ fn replace(
             out.extend_from_slice(text.get(start..end).unwrap_or_default());
         }
         Value::String(text) => out.extend_from_slice(&text.as_bytes()),
-        value => match as_number(value) {
-            Some(n) => out.extend_from_slice(number_text(n).as_bytes()),
-            None => {
+        value => {
+            let Some(n) = as_number(value) else {
                 let text = format!("invalid replacement value (a {})", type_name(value));
                 return Err(library_error(lua, text));
-            }
-        },
+            };
+            out.extend_from_slice(number_text(n).as_bytes());
+        }
     }
     Ok(())
 }
