@@ -1,8 +1,11 @@
-//! Replies to Lua values and back, by the rules of both protocols (script_lua.c).
+//! Replies to Lua values and back, by the rules of both protocols (`script_lua.c`).
+
+use std::sync::atomic::Ordering::Relaxed;
 
 use mlua::{IntoLua, Lua, LuaString, Table, Value};
 
 use super::arguments::{as_number, truncate};
+use super::sandbox::{Shared, VALUE_COST};
 use crate::error::CommandError;
 use crate::value::{Blob, number};
 use crate::wire::Reply;
@@ -84,13 +87,15 @@ fn sequence(lua: &Lua, items: Vec<Reply>, resp3: bool) -> mlua::Result<Value> {
     Ok(Value::Table(table))
 }
 
-/// What a script returned as a reply. `resp3` is the script's own choice by `redis.setresp`.
+/// What a script returned as a reply. Its protocol is the script's own choice by `redis.setresp`.
 ///
 /// Tables that hold tables are walked with a stack of our own, since their nesting is the script's choice.
-pub(super) fn to_reply(value: Value, resp3: bool) -> mlua::Result<Reply> {
+pub(super) fn to_reply(value: Value, shared: &Shared) -> mlua::Result<Reply> {
+    let resp3 = shared.resp3.load(Relaxed);
     let mut open: Vec<Open> = Vec::new();
     let mut next = value;
     loop {
+        shared.spend(VALUE_COST)?;
         let mut reply = match begin(next, resp3, open.len())? {
             Begun::Reply(reply) => reply,
             Begun::Open(table) => {

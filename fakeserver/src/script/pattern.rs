@@ -6,6 +6,9 @@ const CAPTURES_MAX: usize = 32;
 /// Nesting of pattern items beyond which a pattern is refused.
 const DEPTH_MAX: usize = 1_000;
 
+/// What a step of matching costs, in instructions of Lua.
+const STEP_COST: u64 = 10;
+
 /// Why matching ended without an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PatternError {
@@ -95,7 +98,10 @@ impl<'a> Matcher<'a> {
     }
 
     fn step(&mut self) -> Result<(), PatternError> {
-        self.steps = self.steps.checked_sub(1).ok_or(PatternError::Exhausted)?;
+        self.steps = self
+            .steps
+            .checked_sub(STEP_COST)
+            .ok_or(PatternError::Exhausted)?;
         Ok(())
     }
 

@@ -96,7 +96,7 @@ pub(super) fn argument_error(lua: &Lua, position: usize, text: &str) -> mlua::Er
     let (name, is_method) = lua
         .inspect_stack(0, |frame| {
             let names = frame.names();
-            let name = names.name.map(|name| name.into_owned());
+            let name = names.name.map(std::borrow::Cow::into_owned);
             (name, names.name_what == Some("method"))
         })
         .unwrap_or_default();

@@ -18,6 +18,9 @@ use super::{bit, cjson, cmsgpack, redis_api, strings, structs};
 const HOOK_PERIOD: u32 = 100_000;
 /// Instructions that a script may run unless a setting says otherwise: some seconds of work.
 const BUDGET: u64 = 200_000_000;
+/// What converting a value costs, in instructions: a table that holds another twice, and so on, stands for more values than
+/// there is time for.
+pub(super) const VALUE_COST: u64 = 50;
 /// Bytes that the Lua state may hold.
 const MEMORY_MAX: usize = 256 * 1024 * 1024;
 
@@ -48,6 +51,19 @@ pub(super) struct Shared {
     /// Instructions that the running script has left.
     pub budget: AtomicU64,
     pub random: Arc<Lrand48>,
+}
+
+impl Shared {
+    /// Charges work that is not done by instructions of Lua. Errors: the budget is used up.
+    pub(super) fn spend(&self, instructions: u64) -> mlua::Result<()> {
+        let left = self.budget.load(Relaxed).saturating_sub(instructions);
+        self.budget.store(left, Relaxed);
+        if left > 0 {
+            Ok(())
+        } else {
+            Err(budget_spent())
+        }
+    }
 }
 
 /// A Lua state with everything that scripts find in it.
@@ -123,8 +139,8 @@ fn compile(lua: &Lua, source: &[u8], name: &str) -> mlua::Result<Function> {
 
 fn add_libraries(lua: &Lua, real: &Table, shared: &Arc<Shared>) -> mlua::Result<()> {
     real.raw_set("bit", bit::library(lua)?)?;
-    real.raw_set("cjson", cjson::library(lua)?)?;
-    real.raw_set("cmsgpack", cmsgpack::library(lua)?)?;
+    real.raw_set("cjson", cjson::library(lua, shared)?)?;
+    real.raw_set("cmsgpack", cmsgpack::library(lua, shared)?)?;
     real.raw_set("struct", structs::library(lua)?)?;
     real.raw_set("redis", redis_api::library(lua, shared)?)?;
     real.raw_set("__redis__err__handler", lua.create_function(handle_error)?)?;
@@ -225,14 +241,14 @@ fn read_all(
             (true, Value::Nil) => return Ok(Ok(source)),
             (true, Value::String(piece)) if piece.as_bytes().is_empty() => return Ok(Ok(source)),
             (true, Value::String(piece)) => source.extend_from_slice(&piece.as_bytes()),
-            (true, piece) => match as_number(&piece) {
-                Some(n) => source.extend_from_slice(number_text(n).as_bytes()),
-                None => {
+            (true, piece) => {
+                let Some(n) = as_number(&piece) else {
                     let error = library_error(lua, "reader function must return a string");
                     return handle_error(lua, Value::Error(Box::new(error)))
                         .map(|table| Err(Value::Table(table)));
-                }
-            },
+                };
+                source.extend_from_slice(number_text(n).as_bytes());
+            }
         }
         if source.len() > MEMORY_MAX {
             return Err(Raised::Text(b"not enough memory".to_vec()).into());
@@ -451,22 +467,14 @@ fn set_limits(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<()> {
     lua.set_global_hook(
         HookTriggers::new().every_nth_instruction(HOOK_PERIOD),
         move |_, _| {
-            let left = budget
-                .budget
-                .load(Relaxed)
-                .saturating_sub(u64::from(HOOK_PERIOD));
-            budget.budget.store(left, Relaxed);
-            if left > 0 {
-                return Ok(VmState::Continue);
-            }
-            let text = b"ERR Script killed: it ran more instructions than its limit allows";
-            Err(Raised::Fatal(text.to_vec()).into())
+            budget.spend(u64::from(HOOK_PERIOD))?;
+            Ok(VmState::Continue)
         },
     )?;
     lua.set_memory_limit(MEMORY_MAX).map(drop)
 }
 
-/// Makes a table of an uncaught error: its text, and where in the script it was raised (script_lua.c, the handler of
+/// Makes a table of an uncaught error: its text, and where in the script it was raised (`script_lua.c`, the handler of
 /// `luaCallFunction`). It is a global, since Redis has it there too.
 fn handle_error(lua: &Lua, error: Value) -> mlua::Result<Table> {
     let place = |level| {
@@ -475,7 +483,7 @@ fn handle_error(lua: &Lua, error: Value) -> mlua::Result<Table> {
             let is_c = source.what == "C";
             (
                 is_c,
-                source.source.map(|name| name.into_owned()),
+                source.source.map(std::borrow::Cow::into_owned),
                 frame.current_line(),
             )
         })
@@ -517,7 +525,7 @@ fn error_table(lua: &Lua, text: &[u8]) -> mlua::Result<Table> {
 /// The text without the place of `main` in `sandbox.lua`, which calls the script: in 7.0.15 a C function does.
 fn without_place(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"sandbox:")
-        .and_then(|rest| Some(rest.get(memchr::memchr(b' ', rest)? + 1..)?))
+        .and_then(|rest| rest.get(memchr::memchr(b' ', rest)? + 1..))
         .unwrap_or(text)
 }
 

@@ -159,7 +159,8 @@ fn gmatch(lua: &Lua, values: MultiValue, shared: &Arc<Shared>) -> mlua::Result<F
     lua.create_function_mut(move |lua, _: MultiValue| {
         let mut results = Vec::new();
         let captured = with_matcher(lua, &budget, &text, &pattern, |matcher| {
-            for start in from..=text.len() {
+            let first = from;
+            for start in first..=text.len() {
                 let Some(end) = matcher.match_at(start)? else {
                     continue;
                 };
@@ -278,16 +279,16 @@ fn replace(
     };
     match &value {
         Value::Nil | Value::Boolean(false) => {
-            out.extend_from_slice(text.get(start..end).unwrap_or_default())
+            out.extend_from_slice(text.get(start..end).unwrap_or_default());
         }
         Value::String(text) => out.extend_from_slice(&text.as_bytes()),
-        value => match as_number(value) {
-            Some(n) => out.extend_from_slice(number_text(n).as_bytes()),
-            None => {
+        value => {
+            let Some(n) = as_number(value) else {
                 let text = format!("invalid replacement value (a {})", type_name(value));
                 return Err(library_error(lua, text));
-            }
-        },
+            };
+            out.extend_from_slice(number_text(n).as_bytes());
+        }
     }
     Ok(())
 }
