@@ -77,7 +77,9 @@ fn node<'a>(master: StreamId, entries: impl ExactSizeIterator<Item = &'a Entry>)
             pack.push_integer(len + 3);
         } else {
             pack.push_integer(len);
-            entry.words.iter().for_each(|word| pack.push(word));
+            for word in &entry.words {
+                pack.push(word);
+            }
             pack.push_integer(2 * len + 4);
         }
     }
@@ -91,7 +93,9 @@ fn head(pack: &mut Writer, count: i64, fields: &[&Blob]) {
     pack.push_integer(count);
     pack.push_integer(0);
     pack.push_integer(fields.len() as i64);
-    fields.iter().for_each(|field| pack.push(field));
+    for field in fields {
+        pack.push(field);
+    }
     pack.push_integer(0);
 }
 
@@ -179,7 +183,7 @@ fn read_group(reader: &mut Reader<'_>, has_counters: bool) -> Option<Group> {
 
 fn read_node(master: StreamId, words: &[Blob], bytes: usize) -> Option<Node> {
     let mut words = words.iter();
-    let mut integer =
+    let integer =
         move |words: &mut std::slice::Iter<'_, Blob>| number::parse_integer(words.next()?);
     let words = &mut words;
     let (count, deleted) = (integer(words)?, integer(words)?);
