@@ -61,10 +61,14 @@ pub struct Config {
     pub client_query_buffer_limit: i64,
     /// `client-output-buffer-limit`
     pub client_output_buffer_limit: OutputLimits,
+    /// Estimated bytes from which on commands that may need more are refused, 0 for no limit (`maxmemory`, under `noeviction`).
+    pub maxmemory: u64,
     /// `maxclients`
     pub maxclients: i64,
     /// Milliseconds after which a script may be interrupted (`busy-reply-threshold`, once `lua-time-limit`).
     pub busy_reply_threshold: i64,
+    /// Whether durations of commands are kept for `INFO latencystats` (`latency-tracking`).
+    pub latency_tracking: bool,
     /// Microseconds from which on a command is logged, -1 for none (`slowlog-log-slower-than`).
     pub slowlog_log_slower_than: i64,
     /// `slowlog-max-len`
@@ -97,8 +101,10 @@ impl Default for Config {
             proto_max_bulk_len: 512 * 1024 * 1024,
             client_query_buffer_limit: 1024 * 1024 * 1024,
             client_output_buffer_limit: OutputLimits::default(),
+            maxmemory: 0,
             maxclients: 10_000,
             busy_reply_threshold: 5000,
+            latency_tracking: true,
             slowlog_log_slower_than: 10_000,
             slowlog_max_len: 128,
             port: 0,

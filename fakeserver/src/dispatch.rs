@@ -3,12 +3,12 @@
 
 use crate::blocking::{Blocked, Wait};
 use crate::command::{
-    Access, Caller, ControlCall, Flag, Handler, ReadCall, Row, WriteCall, lookup,
+    Access, Caller, ControlCall, Flag, Handler, ReadCall, Row, WriteCall, is_exhausted, lookup,
 };
-use crate::engine::Engine;
+use crate::engine::{Engine, OUTPUT_CHECK_MIN};
 use crate::error::CommandError;
 use crate::keyspace::DbIndex;
-use crate::session::{Queued, SessionId};
+use crate::session::{Queued, Session, SessionId};
 use crate::value::Blob;
 use crate::wire::{Protocol, Reply, Request};
 
@@ -26,7 +26,9 @@ impl Engine {
             session.active_at = self.now.micros();
             session.send(reply);
             session.command_done();
-            self.check_output(id);
+            if session.output_len() >= OUTPUT_CHECK_MIN {
+                self.check_output(id);
+            }
         }
         self.after_command();
     }
@@ -101,6 +103,9 @@ impl Engine {
         if session.transaction.is_some() && row.has(Flag::NoMulti) {
             return Err(CommandError::NotAllowedInTransaction);
         }
+        if self.config.maxmemory > 0 && needs_memory(session, row) && is_exhausted(self) {
+            return Err(CommandError::OutOfMemory);
+        }
         if session.protocol == Protocol::Resp2
             && !row.has(Flag::Subscriber)
             && self.pubsub.is_subscriber(id)
@@ -118,12 +123,17 @@ impl Engine {
         request: &Request,
         caller: Caller,
     ) -> Reply {
+        let monitored = !self.monitors.is_empty() && !row.has(Flag::Admin);
+        // A script is shown in front of the commands that it calls.
+        if monitored && row.has(Flag::SkipMonitor) {
+            self.feed_monitors(id, request, caller);
+        }
         let reply = self.execute(id, row, request, caller);
-        self.stats.called(row);
+        self.stats.called(row, self.config.latency_tracking);
         if let Reply::Error(error) = &reply {
             self.stats.failed(row, error);
         }
-        if !self.monitors.is_empty() && !row.has(Flag::SkipMonitor) && !row.has(Flag::Admin) {
+        if monitored && !row.has(Flag::SkipMonitor) {
             self.feed_monitors(id, request, caller);
         }
         // Time stands still inside of a command, so it took 0 microseconds.
@@ -249,7 +259,8 @@ impl Engine {
 
     /// Redis deletes a due key when a command looks it up (db.c, `expireIfNeeded`); the handlers never see one anyway.
     fn remove_due_keys_of(&mut self, row: &'static Row, request: &Request) {
-        if self.keyspace.deadlines_len() == 0 {
+        // While writes are paused nothing is deleted either; handlers never see a due key anyway.
+        if self.keyspace.deadlines_len() == 0 || self.is_paused() {
             return;
         }
         row.keys().visit(request, Access::Read, |at, _| {
@@ -393,6 +404,16 @@ fn find(request: &Request) -> Option<&'static Row> {
         Some(name) if !row.subcommands().is_empty() => row.subcommand(name),
         _ => Some(row),
     }
+}
+
+/// Whether a command, or one of those that EXEC will run, may need more memory.
+fn needs_memory(session: &Session, row: &Row) -> bool {
+    let mut queued = session
+        .transaction
+        .iter()
+        .flat_map(|transaction| &transaction.queue);
+    row.has(Flag::DenyOom)
+        || row.has(Flag::EndsTransaction) && queued.any(|queued| queued.row.has(Flag::DenyOom))
 }
 
 /// Redis prints at most this many bytes of a name and of all arguments together.

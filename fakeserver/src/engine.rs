@@ -29,8 +29,8 @@ const EXPIRE_SLICE: usize = 100;
 /// hundred thousand reads of large values must not pile up gigabytes, nor keep the other clients waiting for its end.
 const OUTPUT_BATCH: usize = 1024 * 1024;
 
-/// Less waiting output than this is held against no limit of subscribers.
-const OUTPUT_CHECK_MIN: usize = 4096;
+/// Less waiting output than this is held against no limit: most replies are small, and are not worth a question.
+pub(crate) const OUTPUT_CHECK_MIN: usize = 4096;
 
 /// The server: databases, sessions and everything between them.
 #[derive(Debug)]
@@ -235,7 +235,7 @@ impl Engine {
         let due = self
             .keyspace
             .next_deadline()
-            .filter(|_| self.config.active_expire);
+            .filter(|_| self.config.active_expire && !self.is_paused());
         // A key is due once its deadline has passed, hence the millisecond more.
         let due = due.map(|deadline| Timestamp::from_millis(deadline.saturating_add(1)));
         [due, self.queues.next_deadline(), self.pause.end()]
@@ -254,7 +254,7 @@ impl Engine {
         while let Some(id) = self.queues.first_due(now) {
             self.time_out(id);
         }
-        if self.config.active_expire {
+        if self.config.active_expire && !self.is_paused() {
             self.keyspace.remove_due(EXPIRE_SLICE);
         }
         self.after_command();
@@ -421,7 +421,9 @@ impl Engine {
             if session.has_output() {
                 self.ready.insert(id);
             }
-            self.check_output(id);
+            if session.output_len() >= OUTPUT_CHECK_MIN {
+                self.check_output(id);
+            }
         }
     }
 
@@ -431,9 +433,8 @@ impl Engine {
             return;
         };
         let limits = &self.config.client_output_buffer_limit;
-        // Most replies are small, and are not worth the question who subscribes.
         let len = session.output_len();
-        let limit = if len >= OUTPUT_CHECK_MIN && self.pubsub.is_subscriber(id) {
+        let limit = if self.pubsub.is_subscriber(id) {
             limits.pubsub
         } else {
             limits.normal

@@ -230,6 +230,9 @@ pub enum CommandError {
     /// A negative offset into a string.
     #[error("ERR offset is out of range")]
     OffsetOutOfRange,
+    /// A command that may need memory, beyond `maxmemory`.
+    #[error("OOM command not allowed when used memory > 'maxmemory'.")]
+    OutOfMemory,
     /// An index or length out of its range.
     #[error("ERR value is out of range")]
     OutOfRange,

@@ -13,11 +13,11 @@ use crate::wire::{Reply, Request};
 impl Engine {
     /// Hands the recorded keyspace events to whoever listens.
     pub(crate) fn publish_events(&mut self) {
-        if self.keyspace.events.is_empty() {
+        if self.keyspace.events.get_mut().is_empty() {
             return;
         }
         let classes = self.keyspace.notify;
-        for KeyEvent { db, key, event } in std::mem::take(&mut self.keyspace.events) {
+        for KeyEvent { db, key, event } in self.keyspace.events.take() {
             let name = event.name().as_bytes();
             if classes.keyspace {
                 let channel = [format!("__keyspace@{}__:", db.0).as_bytes(), &key].concat();
@@ -92,6 +92,11 @@ impl Engine {
             let client = (&*session.address, &session.name);
             self.slowlog.push(request, client, now, len_max);
         }
+    }
+
+    /// Whether a pause of any kind is under way.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.pause.mode(self.now).is_some()
     }
 
     /// Whether `CLIENT PAUSE` holds back this command.

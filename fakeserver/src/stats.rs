@@ -12,6 +12,8 @@ const ERROR_CODES_MAX: usize = 1024;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommandStats {
     pub calls: u64,
+    /// Those of the calls whose duration was noted (`latency-tracking`).
+    pub timed: u64,
     /// Refused before execution: wrong arity, not authenticated, not allowed in the session's state.
     pub rejected: u64,
     /// Executed, with an error as reply.
@@ -55,11 +57,12 @@ impl ServerStats {
         self.commands.get_mut(row.index())
     }
 
-    /// Counts an execution.
-    pub(crate) fn called(&mut self, row: &Row) {
+    /// Counts an execution; `timed` is whether its duration is kept.
+    pub(crate) fn called(&mut self, row: &Row, timed: bool) {
         self.commands_processed += 1;
         if let Some(stats) = self.of(row) {
             stats.calls += 1;
+            stats.timed += u64::from(timed);
         }
     }
 

@@ -162,7 +162,9 @@ impl<P: Connections> Actor<P> {
     }
 
     async fn commit(&mut self, row: &mut Execution, attempt: Attempt, commit: &Commit) -> Answer {
-        let id = self.recorder.begin(self.client, Call::Commit(Box::new(attempt)));
+        let id = self
+            .recorder
+            .begin(self.client, Call::Commit(Box::new(attempt)));
         let result = match self.flaw {
             Some(flaw) if flaw.is_in_commit() => self.broken_commit(row, commit, flaw).await,
             _ => self.store.commit(row, commit).await,
@@ -232,7 +234,10 @@ impl<P: Connections> Actor<P> {
             }
             let delivered = match target {
                 None => true,
-                Some(target) => self.handle(target, &entry.event.id, &Effects::default()).await,
+                Some(target) => {
+                    self.handle(target, &entry.event.id, &Effects::default())
+                        .await
+                }
             };
             if delivered && !ack_first {
                 self.ack_outbox(entry).await;
@@ -243,7 +248,8 @@ impl<P: Connections> Actor<P> {
     /// Creates an execution that is not there yet.
     async fn start(&mut self, spawn: &SpawnEntry) -> bool {
         let event = format!("start:{}", spawn.child_id);
-        self.handle(&spawn.child_id, &event, &Effects::default()).await
+        self.handle(&spawn.child_id, &event, &Effects::default())
+            .await
     }
 
     async fn ack_spawn(&mut self, spawn: &SpawnEntry) {
@@ -253,7 +259,8 @@ impl<P: Connections> Actor<P> {
         };
         let id = self.recorder.begin(self.client, call);
         let removed = self.store.ack_spawn(spawn.seq).await;
-        self.recorder.end(id, outcome_of(removed.map(Answer::Removed)));
+        self.recorder
+            .end(id, outcome_of(removed.map(Answer::Removed)));
     }
 
     async fn ack_outbox(&mut self, entry: &OutboxEntry) {
@@ -264,7 +271,8 @@ impl<P: Connections> Actor<P> {
         };
         let id = self.recorder.begin(self.client, call);
         let removed = self.store.ack_outbox(entry.seq).await;
-        self.recorder.end(id, outcome_of(removed.map(Answer::Removed)));
+        self.recorder
+            .end(id, outcome_of(removed.map(Answer::Removed)));
     }
 
     /// One pass of a sweeper: handles each due timer's event, then deletes the timer if it still has that time.
@@ -274,7 +282,10 @@ impl<P: Connections> Actor<P> {
         };
         for timer in timers {
             let event = timeout_of(&timer);
-            if self.handle(&timer.execution_id, &event, &Effects::default()).await {
+            if self
+                .handle(&timer.execution_id, &event, &Effects::default())
+                .await
+            {
                 self.delete_timer(timer, event).await;
             }
         }
@@ -302,7 +313,8 @@ impl<P: Connections> Actor<P> {
             Ok(delete) => self.store.run(delete).await,
             Err(error) => Err(error),
         };
-        self.recorder.end(id, outcome_of(removed.map(Answer::Removed)));
+        self.recorder
+            .end(id, outcome_of(removed.map(Answer::Removed)));
     }
 
     /// Adds a trace step that belongs to no commit.

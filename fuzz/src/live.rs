@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fakeserver::explore::{
-    ExploreError, Explorer, Operation, Recorder, Replayed, Violation,
-};
+use fakeserver::explore::{ExploreError, Explorer, Operation, Recorder, Replayed, Violation};
 use indicatif::ProgressBar;
 use redis::{Client, Connection, RedisResult, Value};
 use store::aio::Reopening;
@@ -76,7 +74,9 @@ impl Live {
         time: Duration,
         progress: &ProgressBar,
     ) -> RedisResult<Trampled> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()?;
         let mut trampled = Trampled {
             scenario,
             clients,

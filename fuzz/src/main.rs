@@ -76,7 +76,11 @@ fn main() -> ExitCode {
     match outcome {
         Ok((text, well)) => {
             say(&text);
-            if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            if well {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            }
         }
         Err(text) => refuse(&format!("error: {text}")),
     }
@@ -102,7 +106,8 @@ fn again(schedule: &Schedule) -> Outcome {
 
 /// A bar on a terminal, nothing elsewhere.
 fn progress() -> ProgressBar {
-    let style = ProgressStyle::with_template("{spinner} {elapsed} {pos} schedules, {per_sec}: {msg}");
+    let style =
+        ProgressStyle::with_template("{spinner} {elapsed} {pos} schedules, {per_sec}: {msg}");
     let bar = ProgressBar::new_spinner();
     if let Ok(style) = style {
         bar.set_style(style);
@@ -112,7 +117,9 @@ fn progress() -> ProgressBar {
 }
 
 fn scenarios(options: &Options) -> Vec<Scenario> {
-    options.scenario.map_or(Scenario::ALL.to_vec(), |one| vec![one])
+    options
+        .scenario
+        .map_or(Scenario::ALL.to_vec(), |one| vec![one])
 }
 
 fn flaws(options: &Options) -> Vec<Flaw> {
@@ -137,16 +144,27 @@ fn embedded(options: &Options) -> Outcome {
     for one in &hunted {
         if let Some(found) = &one.counterexample {
             well = false;
-            let _ = write!(text, "\n{}, {} clients\n{found}\n", one.scenario.name(), one.clients);
+            let _ = write!(
+                text,
+                "\n{}, {} clients\n{found}\n",
+                one.scenario.name(),
+                one.clients
+            );
         }
     }
     let _ = write!(text, "\n{}", report::controls(&controls, &[]));
-    let caught = sum_up(&mut text, &controls, hunted.iter().map(|one| one.schedules).sum());
+    let caught = sum_up(
+        &mut text,
+        &controls,
+        hunted.iter().map(|one| one.schedules).sum(),
+    );
     Ok((text, well && caught))
 }
 
 fn live(options: &Options, url: &str) -> Outcome {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     let nonce = since.as_nanos() as u64 ^ (u64::from(std::process::id()) << 40);
     let mut live = Live::connect(url, nonce).map_err(|error| format!("{url}: {error}"))?;
     let bar = progress();
@@ -174,14 +192,24 @@ fn live(options: &Options, url: &str) -> Outcome {
         }
     }
     let _ = write!(text, "\n{}", report::controls(&controls, &confirmed));
-    let caught = sum_up(&mut text, &controls, trampled.iter().map(|one| one.landed).sum());
+    let caught = sum_up(
+        &mut text,
+        &controls,
+        trampled.iter().map(|one| one.landed).sum(),
+    );
     Ok((text, well && caught && confirmed.iter().all(|yes| *yes)))
 }
 
 /// The last line; whether all broken stores were caught.
 fn sum_up(text: &mut String, controls: &[Control], count: u64) -> bool {
-    let caught = controls.iter().filter(|one| one.counterexample.is_some()).count();
+    let caught = controls
+        .iter()
+        .filter(|one| one.counterexample.is_some())
+        .count();
     let all = controls.len();
-    let _ = writeln!(text, "\n{count} runs of the store; {caught} of {all} broken stores caught");
+    let _ = writeln!(
+        text,
+        "\n{count} runs of the store; {caught} of {all} broken stores caught"
+    );
     caught == all
 }

@@ -11,12 +11,10 @@ pub const CLIENTS_MAX: usize = 26;
 /// The workload that a schedule belongs to; none if no scenario, number of clients and broken store has this hash.
 pub fn workload_of(schedule: &Schedule) -> Option<Hunt> {
     let stores = [None].into_iter().chain(Flaw::ALL.map(Some));
-    let hunts = Scenario::ALL.into_iter().flat_map(|scenario| {
-        (1..=CLIENTS_MAX).map(move |clients| Hunt::new(scenario, clients))
-    });
-    let mut all = stores.flat_map(|flaw| {
-        hunts.clone().map(move |hunt| Hunt { flaw, ..hunt })
-    });
+    let hunts = Scenario::ALL
+        .into_iter()
+        .flat_map(|scenario| (1..=CLIENTS_MAX).map(move |clients| Hunt::new(scenario, clients)));
+    let mut all = stores.flat_map(|flaw| hunts.clone().map(move |hunt| Hunt { flaw, ..hunt }));
     all.find(|hunt| WorkloadHash::of(&hunt.description()) == schedule.workload())
 }
 

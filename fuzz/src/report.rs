@@ -47,7 +47,14 @@ impl fmt::Display for Table {
 
 /// The scenarios on the embedded server.
 pub fn hunted(hunted: &[Hunted]) -> String {
-    let titles = ["scenario", "clients", "schedules", "coverage", "faults", "violations"];
+    let titles = [
+        "scenario",
+        "clients",
+        "schedules",
+        "coverage",
+        "faults",
+        "violations",
+    ];
     let mut table = Table::new(&titles);
     for one in hunted {
         table.row(vec![
@@ -64,7 +71,15 @@ pub fn hunted(hunted: &[Hunted]) -> String {
 
 /// The scenarios on a real server.
 pub fn trampled(trampled: &[Trampled]) -> String {
-    let titles = ["scenario", "clients", "runs", "commits", "conflicts", "coverage", "violations"];
+    let titles = [
+        "scenario",
+        "clients",
+        "runs",
+        "commits",
+        "conflicts",
+        "coverage",
+        "violations",
+    ];
     let mut table = Table::new(&titles);
     for one in trampled {
         table.row(vec![
@@ -83,7 +98,13 @@ pub fn trampled(trampled: &[Trampled]) -> String {
 /// The broken stores: what catches each, and the schedule that does. `confirmed` says for each whether it happens on a real
 /// server too.
 pub fn controls(controls: &[Control], confirmed: &[bool]) -> String {
-    let mut titles = vec!["broken store", "caught by", "schedules", "preempt", "faults"];
+    let mut titles = vec![
+        "broken store",
+        "caught by",
+        "schedules",
+        "preempt",
+        "faults",
+    ];
     if !confirmed.is_empty() {
         titles.push("on redis");
     }

@@ -55,25 +55,39 @@ pub struct Control {
     pub counterexample: Option<Counterexample>,
 }
 
-/// Schedules of one preemption bound that a control may take.
-const CONTROL_SCHEDULES_MAX: u64 = 20_000;
-/// Most preemptions that a broken store of ours needs, and one more.
-const CONTROL_PREEMPTIONS_MAX: usize = 2;
+/// How far a broken store is looked into.
+#[derive(Clone, Copy, Debug)]
+pub struct Search {
+    /// Most preemptions of a schedule.
+    pub preemptions_max: usize,
+    /// Most schedules with one number of preemptions.
+    pub schedules_max: u64,
+}
+
+impl Default for Search {
+    fn default() -> Search {
+        // Ours need one preemption and a handful of schedules.
+        Search {
+            preemptions_max: 2,
+            schedules_max: 20_000,
+        }
+    }
+}
 
 /// Hunts a broken store: schedules without preemption first, then with one, and so on, so that what is found is short.
 ///
 /// # Errors
 /// If the scenario cannot be explored.
-pub fn catch(hunt: &Hunt, flaw: Flaw) -> Result<Control, ExploreError> {
-    let explorer = Explorer::new().faults(Hunt::faults(flaw.faults()));
+pub fn catch(hunt: &Hunt, flaw: Flaw, search: Search) -> Result<Control, ExploreError> {
+    let explorer = Explorer::new().faults(flaw.faults());
     let mut control = Control {
         flaw,
         schedules: 0,
         counterexample: None,
     };
-    for preemptions in 0..=CONTROL_PREEMPTIONS_MAX {
+    for preemptions in 0..=search.preemptions_max {
         let strategy = Exhaustive::new(Reduction::LocalFirst).preemptions_at_most(preemptions);
-        let budget = Budget::schedules(CONTROL_SCHEDULES_MAX);
+        let budget = Budget::schedules(search.schedules_max);
         let exploration = explorer.explore(hunt, Box::new(strategy), budget)?;
         control.schedules += exploration.schedules;
         control.counterexample = exploration.counterexample;
@@ -148,7 +162,13 @@ pub fn hunt_all(plan: &Plan, progress: &ProgressBar) -> Result<Vec<Hunted>, Expl
         progress.set_message(format!("{name}, {clients} clients, {faults} faults"));
         let time = deadline.saturating_duration_since(Instant::now());
         let share = time * threads as u32 / (left.max(threads) as u32);
-        hunt(&Hunt::new(scenario, clients), faults, share, plan.seed, progress)
+        hunt(
+            &Hunt::new(scenario, clients),
+            faults,
+            share,
+            plan.seed,
+            progress,
+        )
     };
     let mut hunted = in_parallel(jobs, run)?;
     hunted.sort_by_key(|one| (one.scenario, one.clients, one.faults));
@@ -162,7 +182,7 @@ pub fn hunt_all(plan: &Plan, progress: &ProgressBar) -> Result<Vec<Hunted>, Expl
 pub fn catch_all(flaws: &[Flaw], progress: &ProgressBar) -> Result<Vec<Control>, ExploreError> {
     let run = |flaw: Flaw, _| {
         progress.set_message(format!("control: {}", flaw.name()));
-        let control = catch(&Hunt::control(flaw), flaw)?;
+        let control = catch(&Hunt::control(flaw), flaw, Search::default())?;
         progress.inc(control.schedules);
         Ok(control)
     };

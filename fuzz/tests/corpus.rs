@@ -38,7 +38,11 @@ fn the_corpus_holds_every_scenario_with_and_without_faults() {
         .collect();
     seen.sort_unstable();
     seen.dedup();
-    assert_eq!(seen.len(), 2 * fuzz::scenario::Scenario::ALL.len(), "{seen:?}");
+    assert_eq!(
+        seen.len(),
+        2 * fuzz::scenario::Scenario::ALL.len(),
+        "{seen:?}"
+    );
 }
 
 #[test]

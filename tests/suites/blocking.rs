@@ -32,7 +32,7 @@ impl Bench {
     fn read(&mut self, id: SessionId) -> String {
         let mut out = Vec::new();
         self.engine.poll_transmit(id, &mut out);
-        String::from_utf8(out).unwrap().replace("\r\n", "|")
+        String::from_utf8_lossy(&out).replace("\r\n", "|")
     }
 
     fn pass(&mut self, millis: i64) {

@@ -1,5 +1,7 @@
 //! The standalone program: how it starts, what it says, how it ends; and the list of public cases that it does not pass yet.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends there")]
+
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
@@ -19,11 +21,24 @@ fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let built = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "-p", "fakeserver", "--bin", "fakeserver", "--message-format", "json"])
+            .args([
+                "build",
+                "--quiet",
+                "-p",
+                "fakeserver",
+                "--bin",
+                "fakeserver",
+                "--message-format",
+                "json",
+            ])
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .output()
             .unwrap();
-        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        assert!(
+            built.status.success(),
+            "{}",
+            String::from_utf8_lossy(&built.stderr)
+        );
         let messages = String::from_utf8_lossy(&built.stdout).into_owned();
         let executable = messages.lines().find_map(|line| {
             let message: serde_json::Value = serde_json::from_str(line).ok()?;
@@ -35,7 +50,11 @@ fn program() -> &'static Path {
 }
 
 fn run(arguments: &[&str]) -> Output {
-    Command::new(program()).args(arguments).stdin(Stdio::null()).output().unwrap()
+    Command::new(program())
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
 }
 
 /// A program that runs; it does not outlive the test.
@@ -54,16 +73,23 @@ impl Running {
             .spawn()
             .unwrap();
         let mut ready = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut ready)
+            .unwrap();
         Running { child, ready }
     }
 
     fn address(&self) -> &str {
-        self.ready.trim_end().strip_prefix("Ready: redis://").unwrap()
+        self.ready
+            .trim_end()
+            .strip_prefix("Ready: redis://")
+            .unwrap()
     }
 
     fn signal(&self, name: &str) {
-        let kill = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status();
+        let kill = Command::new("kill")
+            .args(["-s", name, &self.child.id().to_string()])
+            .status();
         assert!(kill.unwrap().success());
     }
 
@@ -73,7 +99,12 @@ impl Running {
         while Instant::now() < until {
             if let Some(status) = self.child.try_wait().unwrap() {
                 let mut log = String::new();
-                self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+                self.child
+                    .stderr
+                    .take()
+                    .unwrap()
+                    .read_to_string(&mut log)
+                    .unwrap();
                 return (status.code(), log);
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -92,7 +123,11 @@ impl Drop for Running {
 #[test]
 fn the_first_line_names_a_free_port_where_clients_are_served() {
     let running = Running::start(&["--port", "0"]);
-    assert!(running.ready.starts_with("Ready: redis://127.0.0.1:"), "{}", running.ready);
+    assert!(
+        running.ready.starts_with("Ready: redis://127.0.0.1:"),
+        "{}",
+        running.ready
+    );
     assert!(!running.ready.ends_with(":0\n"));
     let mut raw = Raw::tcp(running.address()).unwrap();
     assert_eq!(raw.call(&["PING"]), Frame::Line(b"+PONG".to_vec()));
@@ -115,8 +150,15 @@ fn it_ends_with_status_zero_when_asked_to() {
 #[test]
 fn it_listens_where_it_is_told_to() {
     let running = Running::start(&["--port", "0", "--bind", "127.0.0.2"]);
-    assert!(running.ready.starts_with("Ready: redis://127.0.0.2:"), "{}", running.ready);
-    assert_eq!(Raw::tcp(running.address()).unwrap().call(&["PING"]), Frame::Line(b"+PONG".to_vec()));
+    assert!(
+        running.ready.starts_with("Ready: redis://127.0.0.2:"),
+        "{}",
+        running.ready
+    );
+    assert_eq!(
+        Raw::tcp(running.address()).unwrap().call(&["PING"]),
+        Frame::Line(b"+PONG".to_vec())
+    );
 }
 
 #[test]
@@ -144,7 +186,10 @@ fn what_cannot_be_done_is_said_in_one_line_with_status_two() {
         let output = run(arguments);
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
-        assert!(text.lines().next().is_some_and(|line| line.contains(named)), "{arguments:?}: {text}");
+        assert!(
+            text.lines().next().is_some_and(|line| line.contains(named)),
+            "{arguments:?}: {text}"
+        );
         assert!(output.stdout.is_empty(), "{arguments:?}");
         assert!(!text.contains("panicked"), "{arguments:?}: {text}");
     }
@@ -155,10 +200,18 @@ fn the_list_of_cases_that_fail_names_cases_only() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
     let cases: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(folder.join("cases.json")).unwrap()).unwrap();
-    let ids: BTreeSet<&str> = cases.as_array().unwrap().iter().filter_map(|case| case["id"].as_str()).collect();
+    let ids: BTreeSet<&str> = cases
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|case| case["id"].as_str())
+        .collect();
     assert_eq!(ids.len(), 140);
     let failing = std::fs::read_to_string(folder.join("failing.txt")).unwrap();
-    let mut listed: Vec<&str> = failing.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    let mut listed: Vec<&str> = failing
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .collect();
     assert!(listed.iter().all(|id| ids.contains(id)));
     let count = listed.len();
     listed.sort_unstable();

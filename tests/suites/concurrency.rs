@@ -1,5 +1,7 @@
 //! Stresses over sockets: many connections at once, nothing lost and nothing torn.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends there")]
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -38,7 +40,10 @@ fn at_once<T: Send + 'static>(
             })
         })
         .collect();
-    threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    threads
+        .into_iter()
+        .map(|thread| thread.join().unwrap())
+        .collect()
 }
 
 const INCREMENTERS: usize = 8;
@@ -48,7 +53,9 @@ const INCREMENTS: usize = 300;
 fn eight_connections_increment_optimistically_and_no_increment_is_lost() {
     each_socket(|url| {
         let conflicts = at_once(url, INCREMENTERS, |_, connection| {
-            (0..INCREMENTS).map(|_| increment(connection)).sum::<usize>()
+            (0..INCREMENTS)
+                .map(|_| increment(connection))
+                .sum::<usize>()
         });
         let total: usize = connect(url).get("counter").unwrap();
         assert_eq!(total, INCREMENTERS * INCREMENTS);
@@ -97,7 +104,13 @@ fn six_connections_run_scripts_that_read_work_and_write_and_none_is_lost() {
         let mut seen: Vec<usize> = at_once(url, SCRIPTERS, |_, connection| {
             let script = Script::new(READ_WORK_WRITE);
             (0..SCRIPTS)
-                .map(|_| script.key("total").key("log").invoke::<usize>(connection).unwrap())
+                .map(|_| {
+                    script
+                        .key("total")
+                        .key("log")
+                        .invoke::<usize>(connection)
+                        .unwrap()
+                })
                 .collect::<Vec<_>>()
         })
         .concat();
@@ -182,8 +195,16 @@ fn read_by_multi(connection: &mut Connection) -> Vec<usize> {
 }
 
 fn read_by_script(connection: &mut Connection) -> Vec<usize> {
-    let script = Script::new("local r = {} for i, k in ipairs(KEYS) do r[i] = redis.call('GET', k) or '0' end return r");
-    counts(script.prepare_invoke().key(keys()).invoke(connection).unwrap())
+    let script = Script::new(
+        "local r = {} for i, k in ipairs(KEYS) do r[i] = redis.call('GET', k) or '0' end return r",
+    );
+    counts(
+        script
+            .prepare_invoke()
+            .key(keys())
+            .invoke(connection)
+            .unwrap(),
+    )
 }
 
 #[test]
@@ -195,7 +216,7 @@ fn a_connection_that_ends_inside_of_multi_leaves_nothing_behind() {
         raw.call(&["SET", "k", "v"]);
         drop(raw);
         let mut other = backend.connection();
-        let value = redis::cmd("GET").arg("k").query::<Value>(&mut other).unwrap();
+        let value = other.req_command(redis::cmd("GET").arg("k")).unwrap();
         assert_eq!(value, Value::Nil, "on {:?}", backend.kind());
     });
 }

@@ -192,9 +192,9 @@ fn unblock(call: &mut ControlCall<'_>) -> CommandResult {
         return Ok(Reply::flag(false));
     };
     let reply = if with_error {
-        Reply::Error(CommandError::custom(
-            "UNBLOCKED client unblocked via CLIENT UNBLOCK",
-        ))
+        let error = CommandError::custom("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+        call.engine.stats.failed(blocked.row, &error);
+        Reply::Error(error)
     } else {
         blocked.timeout_reply
     };

@@ -31,7 +31,7 @@ fn get(call: &mut ControlCall<'_>) -> CommandResult {
         if pattern.iter().any(|byte| b"*?[".contains(byte)) {
             let fits = |name: &str| glob::matches(pattern, name.as_bytes(), true);
             parameters()
-                .filter(|parameter| fits(parameter.name))
+                .filter(|parameter| !parameter.is_hidden && fits(parameter.name))
                 .for_each(|parameter| add(parameter.name.as_bytes(), parameter));
         } else if let Some(parameter) = parameter(pattern) {
             // Redis repeats a plain name as it was spelled.

@@ -1,5 +1,6 @@
 //! DEBUG: what tests of the server itself use. Refused unless `enable-debug-command` allows it.
 
+use super::digest::{digest, digest_value};
 use super::introspect::{help_of, subcommand_syntax};
 use super::memory::value_size;
 use super::parameter_value::memory as memory_value;
@@ -25,6 +26,8 @@ pub(super) fn debug(call: &mut ControlCall<'_>) -> CommandResult {
     match (name.as_slice(), args.len()) {
         (b"HELP", 0) => Ok(help_of("debug")),
         (b"CHANGE-REPL-ID", 0) => Ok(Reply::OK),
+        (b"DIGEST", 0) => digest(call),
+        (b"DIGEST-VALUE", _) => digest_value(call),
         (b"ERROR", 1) => Err(CommandError::custom(args.next()?)),
         (b"LOADAOF", 0) => Ok(Reply::OK),
         (b"LOG", 1) => Ok(Reply::OK),

@@ -372,7 +372,7 @@ fn latencystats(lines: &mut Lines, engine: &Engine) {
         .split_ascii_whitespace()
         .map(|percentile| format!("p{percentile}=0.001"))
         .collect();
-    for row in used_rows(engine).filter(|row| engine.stats.command(row).calls > 0) {
+    for row in used_rows(engine).filter(|row| engine.stats.command(row).timed > 0) {
         let name = format_args!("latency_percentiles_usec_{}", row.full_name());
         lines.line(name, values.join(","));
     }

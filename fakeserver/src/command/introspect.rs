@@ -109,12 +109,14 @@ fn info(call: &mut ControlCall<'_>) -> CommandResult {
     Ok(Reply::Array(described.collect()))
 }
 
-/// `COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN pattern]`: replies with names; subcommands are named only
-/// where a filter is given.
+/// `COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN pattern]`: replies with names, subcommands included.
 fn list(call: &mut ControlCall<'_>) -> CommandResult {
     let mut args = call.args();
+    let all = rows()
+        .iter()
+        .flat_map(|row| std::iter::once(row).chain(row.subcommands()));
     if args.is_empty() {
-        return Ok(Reply::bulks(rows().iter().map(|row| row.full_name())));
+        return Ok(Reply::bulks(all.map(|row| row.full_name())));
     }
     if !args.keyword("FILTERBY") {
         return Err(CommandError::Syntax);
@@ -128,10 +130,7 @@ fn list(call: &mut ControlCall<'_>) -> CommandResult {
         _ => None,
     };
     let mut names = Vec::new();
-    for row in rows()
-        .iter()
-        .flat_map(|row| std::iter::once(row).chain(row.subcommands()))
-    {
+    for row in all {
         if wanted(row).ok_or(CommandError::Syntax)? {
             names.push(row.full_name());
         }

@@ -71,7 +71,7 @@ fn histogram(call: &mut ControlCall<'_>) -> CommandResult {
     };
     let used = used_rows(call.engine).filter(|row| fits(row));
     let described = used.filter_map(|row| {
-        let calls = Reply::Integer(call.engine.stats.command(row).calls as i64);
+        let calls = Reply::Integer(call.engine.stats.command(row).timed as i64);
         let buckets = Reply::Map(vec![(Reply::Integer(1), calls.clone())]);
         let fields = vec![
             (Reply::bulk("calls"), calls.clone()),

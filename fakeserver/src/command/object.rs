@@ -77,7 +77,7 @@ fn refcount(call: &mut ReadCall<'_>) -> CommandResult {
 /// Looking at an object is no access to it.
 fn entry<'a>(call: &ReadCall<'a>) -> Result<Option<&'a Entry>, CommandError> {
     let [_, _, key] = call.words()?;
-    Ok(call.keyspace.inspect(key))
+    Ok(call.keyspace.inspect_quietly(key))
 }
 
 const HELP: [&str; 15] = [

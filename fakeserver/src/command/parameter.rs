@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::parameter_value::{
-    choice, hostname, memory_setting, out_of_range, output_limits, percentiles, save_points,
-    several_choices, three_scores, title_template,
+    choice, hostname, memory, memory_setting, out_of_range, output_limits, percentiles,
+    save_points, several_choices, three_scores, title_template,
 };
 use super::recorded;
 use crate::config::{Config, Permission};
@@ -24,6 +24,8 @@ pub(super) struct Parameter {
     target: &'static str,
     kind: Kind,
     default: &'static str,
+    /// Found by its exact name only.
+    pub is_hidden: bool,
 }
 
 /// What a parameter's text may be.
@@ -67,6 +69,7 @@ static PARAMETERS: LazyLock<BTreeMap<&'static str, Parameter>> = LazyLock::new(|
             name,
             target,
             kind: Kind::of(fields),
+            is_hidden: fields.get("hidden").is_some(),
             default: fields
                 .get("default")
                 .and_then(Value::as_str)
@@ -189,6 +192,8 @@ impl Parameter {
         match self.target {
             // Parsing has set it: classes that the text does not name keep their limits.
             "client-output-buffer-limit" => {}
+            "latency-tracking" => config.latency_tracking = value.as_bytes() == b"yes",
+            "maxmemory" => config.maxmemory = memory(&value).unwrap_or(0),
             "requirepass" => config.requirepass = value,
             "notify-keyspace-events" => {
                 config.notify_keyspace_events = Classes::parse(&value).unwrap_or_default();
@@ -291,6 +296,9 @@ fn typed_text(config: &Config, name: &str) -> Option<Blob> {
             Permission::Local => "local",
             Permission::Yes => "yes",
         }),
+        "latency-tracking" if config.latency_tracking => Blob::from("yes"),
+        "latency-tracking" => Blob::from("no"),
+        "maxmemory" => Blob::from(config.maxmemory.to_string()),
         "notify-keyspace-events" => Blob::from(config.notify_keyspace_events.to_string()),
         "port" => Blob::from(config.port.to_string()),
         "requirepass" => config.requirepass.clone(),

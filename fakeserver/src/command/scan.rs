@@ -49,8 +49,8 @@ fn scan(call: &mut ControlCall<'_>) -> CommandResult {
         let selected = match options.type_name {
             // Redis compares the type after the removal, so TYPE none selects just the keys that were due.
             Some(wanted) => keyspace
-                .value(&key)
-                .map_or("none", |value| value.type_name())
+                .inspect_quietly(&key)
+                .map_or("none", |entry| entry.value().type_name())
                 .as_bytes()
                 .eq_ignore_ascii_case(wanted),
             None => !due,

@@ -1,9 +1,7 @@
 //! Set commands that combine sets: union, intersection and difference, answered, counted or stored.
 
 use super::set::bulks;
-use super::{
-    Args, Command, CommandResult, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall,
-};
+use super::{Command, CommandResult, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall};
 use crate::error::CommandError;
 use crate::keyspace::{Event, Keyspace, Typed};
 use crate::value::{Member, Set, SetLimits, number};
@@ -22,22 +20,27 @@ pub(super) const FAMILY: Family = Family::new(Group::Set, &[
     Command::write("SUNIONSTORE", -3,   &[DenyOom],    KeySpec::ALL,        sunionstore),
 ]);
 
-/// How sets are combined; the first one is the one that a difference starts from. A missing set is an empty one.
-type Combine = fn(&[Option<&Set>], SetLimits, u64) -> Set;
+/// How sets are combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Algebra {
+    Difference,
+    Intersection,
+    Union,
+}
 
 /// `SDIFF key [key ...]`: replies with a set of the first key's members that no other key has. Errors: `WRONGTYPE`.
 fn sdiff(call: &mut ReadCall<'_>) -> CommandResult {
-    answer(call, difference)
+    answer(call, Algebra::Difference)
 }
 
 /// `SDIFFSTORE destination key [key ...]`: stores what SDIFF answers; replies with its size. Errors: `WRONGTYPE` of a source.
 fn sdiffstore(call: &mut WriteCall<'_>) -> CommandResult {
-    store(call, difference, Event::set("sdiffstore"))
+    store(call, Algebra::Difference, Event::set("sdiffstore"))
 }
 
 /// `SINTER key [key ...]`: replies with a set of the members that all keys have. Errors: `WRONGTYPE`.
 fn sinter(call: &mut ReadCall<'_>) -> CommandResult {
-    let sets = read_sets(call.keyspace, call.args())?;
+    let sets = read_all(call.keyspace, call.args().rest())?;
     Ok(Reply::Set(bulks(common(&sets))))
 }
 
@@ -54,52 +57,50 @@ fn sintercard(call: &mut ReadCall<'_>) -> CommandResult {
     if keys_len > args.len() {
         return Err(CommandError::NumkeysTooLarge);
     }
-    let keys = args.clone().rest().take(keys_len);
-    let mut options = args;
-    for _ in 0..keys_len {
-        options.next()?;
-    }
+    let keys = (0..keys_len)
+        .map(|_| args.next())
+        .collect::<Result<Vec<_>, _>>()?;
     let mut limit = 0;
-    while !options.is_empty() {
-        if !options.keyword("LIMIT") {
+    while !args.is_empty() {
+        if !args.keyword("LIMIT") {
             return Err(CommandError::Syntax);
         }
-        limit = number::parse_integer(options.next()?)
+        limit = number::parse_integer(args.next()?)
             .and_then(|limit| usize::try_from(limit).ok())
             .ok_or(CommandError::LimitNegative)?;
     }
     let limit = if limit == 0 { usize::MAX } else { limit };
-    let sets = read_all(call.keyspace, keys)?;
+    let sets = read_all(call.keyspace, keys.into_iter())?;
     Ok(Reply::count(common(&sets).take(limit).count()))
 }
 
 /// `SINTERSTORE destination key [key ...]`: stores what SINTER answers; replies with its size. Errors: `WRONGTYPE` of a source.
 fn sinterstore(call: &mut WriteCall<'_>) -> CommandResult {
-    store(call, intersection, Event::set("sinterstore"))
+    store(call, Algebra::Intersection, Event::set("sinterstore"))
 }
 
 /// `SUNION key [key ...]`: replies with a set of the members that any key has. Errors: `WRONGTYPE`.
 fn sunion(call: &mut ReadCall<'_>) -> CommandResult {
-    answer(call, union)
+    answer(call, Algebra::Union)
 }
 
 /// `SUNIONSTORE destination key [key ...]`: stores what SUNION answers; replies with its size. Errors: `WRONGTYPE` of a source.
 fn sunionstore(call: &mut WriteCall<'_>) -> CommandResult {
-    store(call, union, Event::set("sunionstore"))
+    store(call, Algebra::Union, Event::set("sunionstore"))
 }
 
-fn answer(call: &mut ReadCall<'_>, combine: Combine) -> CommandResult {
-    let sets = read_sets(call.keyspace, call.args())?;
-    let result = combine(&sets, SetLimits::of(call.config), call.keyspace.seed());
+fn answer(call: &mut ReadCall<'_>, algebra: Algebra) -> CommandResult {
+    let sets = read_all(call.keyspace, call.args().rest())?;
+    let result = algebra.combine(&sets, SetLimits::of(call.config), call.keyspace.seed());
     Ok(Reply::Set(bulks(result.iter())))
 }
 
 /// Stores a combination in place of whatever the destination held; an empty one removes it.
-fn store(call: &mut WriteCall<'_>, combine: Combine, event: Event) -> CommandResult {
+fn store(call: &mut WriteCall<'_>, algebra: Algebra, event: Event) -> CommandResult {
     let mut args = call.args();
     let destination = args.next()?;
-    let sets = read_sets(call.keyspace, args)?;
-    let result = combine(&sets, SetLimits::of(call.config), call.keyspace.seed());
+    let sets = read_all(call.keyspace, args.rest())?;
+    let result = algebra.combine(&sets, SetLimits::of(call.config), call.keyspace.seed());
     let len = result.len();
     if len > 0 {
         call.keyspace.set(destination, result.into_value());
@@ -110,13 +111,6 @@ fn store(call: &mut WriteCall<'_>, combine: Combine, event: Event) -> CommandRes
     Ok(Reply::count(len))
 }
 
-fn read_sets<'k>(
-    keyspace: &'k Keyspace,
-    keys: Args<'_>,
-) -> Result<Vec<Option<&'k Set>>, CommandError> {
-    read_all(keyspace, keys.rest())
-}
-
 /// The sets of all keys; every key is looked at, so that a wrong type anywhere is an error.
 fn read_all<'k, 'a>(
     keyspace: &'k Keyspace,
@@ -125,20 +119,25 @@ fn read_all<'k, 'a>(
     keys.map(|key| keyspace.read::<Set>(key)).collect()
 }
 
-fn union(sets: &[Option<&Set>], limits: SetLimits, seed: u64) -> Set {
-    let mut result = Set::new(seed);
-    for member in sets.iter().flatten().flat_map(|set| set.iter()) {
-        result.add_member(member, limits);
+impl Algebra {
+    /// The combination; a missing set is an empty one, and a difference starts from the first.
+    fn combine(self, sets: &[Option<&Set>], limits: SetLimits, seed: u64) -> Set {
+        let mut result = Set::new(seed);
+        match self {
+            Algebra::Difference => return difference(sets, limits, seed),
+            Algebra::Intersection => {
+                for member in common(sets) {
+                    result.add_member(member, limits);
+                }
+            }
+            Algebra::Union => {
+                for member in sets.iter().flatten().flat_map(|set| set.iter()) {
+                    result.add_member(member, limits);
+                }
+            }
+        }
+        result
     }
-    result
-}
-
-fn intersection(sets: &[Option<&Set>], limits: SetLimits, seed: u64) -> Set {
-    let mut result = Set::new(seed);
-    for member in common(sets) {
-        result.add_member(member, limits);
-    }
-    result
 }
 
 /// The members that all sets have, in the order of the smallest one.

@@ -257,10 +257,6 @@ fn unsorted(value: &Value, direction: Direction, range: Range<usize>) -> Vec<Blo
             let members = set.iter().skip(range.start).take(range.len());
             return members.map(Member::to_blob).collect();
         }
-        Value::SortedSet(set) => {
-            let items = set.range(from_front);
-            items.map(|item| item.member.clone()).collect()
-        }
         _ => Vec::new(),
     };
     if reversed {

@@ -342,13 +342,13 @@ impl<'a> SetOptions<'a> {
             ttl: SetTtl::Clear,
         };
         while !args.is_empty() {
-            if args.keyword("NX") && options.condition != Some(Condition::Existing) {
+            if options.condition != Some(Condition::Existing) && args.keyword("NX") {
                 options.condition = Some(Condition::Missing);
-            } else if args.keyword("XX") && options.condition != Some(Condition::Missing) {
+            } else if options.condition != Some(Condition::Missing) && args.keyword("XX") {
                 options.condition = Some(Condition::Existing);
             } else if args.keyword("GET") {
                 options.get = true;
-            } else if args.keyword("KEEPTTL") && !matches!(options.ttl, SetTtl::Until(_)) {
+            } else if !matches!(options.ttl, SetTtl::Until(_)) && args.keyword("KEEPTTL") {
                 options.ttl = SetTtl::Keep;
             } else {
                 let expiry = Expiry::parse(&mut args)?;
@@ -374,7 +374,7 @@ enum Ttl<'a> {
 fn parse_getex(mut args: Args<'_>) -> Result<Ttl<'_>, CommandError> {
     let mut ttl = Ttl::Clear;
     while !args.is_empty() {
-        if args.keyword("PERSIST") && !matches!(ttl, Ttl::Until(_)) {
+        if !matches!(ttl, Ttl::Until(_)) && args.keyword("PERSIST") {
             ttl = Ttl::Persist;
         } else {
             let expiry = Expiry::parse(&mut args)?;

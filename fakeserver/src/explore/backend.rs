@@ -6,6 +6,7 @@ use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::engine::{Engine, Peer};
 use crate::redis_client::to_value;
+use crate::script::ScriptEngine;
 use crate::session::SessionId;
 use crate::wire::{Protocol, Request};
 
@@ -29,6 +30,11 @@ pub(super) trait Backend: Send {
 
     /// Ends a connection.
     fn close(&mut self, link: Link);
+
+    /// What the next server can begin with; this one is of no use afterwards.
+    fn retire(&mut self) -> Option<ScriptEngine> {
+        None
+    }
 }
 
 /// The engine, socketless.
@@ -38,9 +44,14 @@ pub(super) struct InProcess {
 }
 
 impl InProcess {
-    pub(super) fn new(config: Config, now: Timestamp) -> InProcess {
+    /// An empty server; `scripts` may come from one that has retired.
+    pub(super) fn new(config: Config, now: Timestamp, scripts: Option<ScriptEngine>) -> InProcess {
+        let mut engine = Engine::new(config, now);
+        if let Some(scripts) = scripts {
+            engine.scripts = scripts;
+        }
         InProcess {
-            engine: Engine::new(config, now),
+            engine,
             ready: None,
         }
     }
@@ -74,6 +85,12 @@ impl Backend for InProcess {
 
     fn close(&mut self, link: Link) {
         self.engine.disconnect(SessionId(link.0));
+    }
+
+    fn retire(&mut self) -> Option<ScriptEngine> {
+        let mut scripts = std::mem::take(&mut self.engine.scripts);
+        scripts.renew();
+        Some(scripts)
     }
 }
 

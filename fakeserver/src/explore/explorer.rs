@@ -13,6 +13,7 @@ use super::strategy::{Coverage, Replay, Strategy};
 use super::trace::Trace;
 use super::{Faults, LANES_MAX, ORIGIN, Workload};
 use crate::config::Config;
+use crate::script::ScriptEngine;
 use crate::wire::Request;
 
 /// Commands that one run may have unless told otherwise: far more than a client with bounded retries sends.
@@ -252,6 +253,7 @@ impl Explorer {
             coverage: Coverage::Sampled,
             counterexample: None,
         };
+        let mut scripts = None;
         loop {
             let spent = exploration.schedules >= budget.schedules;
             if spent || !(budget.go_on)(exploration.schedules) {
@@ -261,15 +263,18 @@ impl Explorer {
                 exploration.coverage = strategy.coverage();
                 return Ok(exploration);
             }
-            let plan = self.plan(strategy, &preparation);
+            let plan = self.plan(strategy, &preparation, scripts.take());
             let (run, back) = run::run(workload, plan)?;
             strategy = back;
             if run.end == End::Pruned {
                 exploration.pruned += 1;
+                scripts = run.retire();
                 continue;
             }
             exploration.schedules += 1;
-            if let Some(violation) = judge(workload, &run)? {
+            let verdict = judge(workload, &run)?;
+            scripts = run.retire();
+            if let Some(violation) = verdict {
                 let found = self.shrink(workload, &preparation, &run, violation)?;
                 exploration.counterexample = Some(found);
                 return Ok(exploration);
@@ -300,7 +305,7 @@ impl Explorer {
             .iter()
             .filter(|one| one.is_fault())
             .count();
-        let mut plan = self.plan(replay, &preparation);
+        let mut plan = self.plan(replay, &preparation, None);
         plan.with_trace = true;
         plan.faults.left = plan.faults.left.max(faults);
         plan.faults.drop_before = true;
@@ -333,7 +338,7 @@ impl Explorer {
             violation,
         };
         let mut attempt = |choices: Vec<Choice>| -> Result<Attempt, ExploreError> {
-            let plan = self.plan(Box::new(Replay::leniently(choices)), preparation);
+            let plan = self.plan(Box::new(Replay::leniently(choices)), preparation, None);
             let (run, _) = run::run(workload, plan)?;
             Ok(judge(workload, &run)?.map(|violation| Found {
                 choices: run.choices,
@@ -356,12 +361,17 @@ impl Explorer {
         if workload.clients() > LANES_MAX {
             return Err(ExploreError::TooManyClients(workload.clients()));
         }
-        Ok(run::prepare(workload, self.backend())?)
+        Ok(run::prepare(workload, self.backend(None))?)
     }
 
-    fn plan<'p>(&self, strategy: Box<dyn Strategy>, preparation: &'p [Request]) -> Plan<'p> {
+    fn plan<'p>(
+        &self,
+        strategy: Box<dyn Strategy>,
+        preparation: &'p [Request],
+        scripts: Option<ScriptEngine>,
+    ) -> Plan<'p> {
         Plan {
-            backend: self.backend(),
+            backend: self.backend(scripts),
             strategy,
             preparation,
             faults: self.faults,
@@ -370,10 +380,10 @@ impl Explorer {
         }
     }
 
-    fn backend(&self) -> Box<dyn Backend> {
+    fn backend(&self, scripts: Option<ScriptEngine>) -> Box<dyn Backend> {
         match &self.elsewhere {
             Some(client) => Box::new(Elsewhere::new(client.clone())),
-            None => Box::new(InProcess::new(Config::default(), ORIGIN)),
+            None => Box::new(InProcess::new(Config::default(), ORIGIN, scripts)),
         }
     }
 }

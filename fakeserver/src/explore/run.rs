@@ -61,6 +61,11 @@ pub struct Run<I, O> {
 }
 
 impl<I, O> Run<I, O> {
+    /// What the next run's server can begin with.
+    pub(super) fn retire(&self) -> Option<crate::script::ScriptEngine> {
+        self.gate.lock().backend.retire()
+    }
+
     /// Runs commands on the server as the run has left it.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ mod expiry;
 mod notify;
 mod watch;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 pub use entry::{Entry, Typed, Value};
 pub use notify::{Class, Classes, Event, KeyEvent};
@@ -72,8 +72,8 @@ pub struct Keyspace {
     /// Which classes of events are recorded (`notify-keyspace-events`).
     pub(crate) notify: Classes,
     pub(crate) watch: WatchRegistry,
-    /// Events since the engine last took them, in order.
-    pub(crate) events: Vec<KeyEvent>,
+    /// Events since the engine last took them, in order; in a cell, since a read that misses is one too.
+    pub(crate) events: RefCell<Vec<KeyEvent>>,
     /// Keys written since the engine last looked for clients that wait for them, in order.
     pub(crate) touched: Vec<(DbIndex, Blob)>,
     /// Whether any client waits for a key; without one `touched` stays empty.
@@ -92,7 +92,7 @@ impl Keyspace {
             seed,
             notify: Classes::default(),
             watch: WatchRegistry::default(),
-            events: Vec::new(),
+            events: RefCell::default(),
             touched: Vec::new(),
             has_waiters: false,
             stats: KeyspaceStats::default(),
@@ -175,8 +175,17 @@ impl Keyspace {
             .map(Entry::value)
     }
 
-    /// The entry of `key` for a read command that is no access to the value: counts a hit or a miss.
+    /// The entry of `key` for a read command that is no access to the value: counts a hit or a miss and tells of a miss.
     pub fn inspect(&self, key: &[u8]) -> Option<&Entry> {
+        let found = self.inspect_quietly(key);
+        if found.is_none() {
+            self.record(key, Event::key_miss());
+        }
+        found
+    }
+
+    /// As [`Keyspace::inspect`], but nobody is told of a miss.
+    pub(crate) fn inspect_quietly(&self, key: &[u8]) -> Option<&Entry> {
         let found = self.entry(key);
         let counter = if found.is_some() {
             &self.stats.hits
@@ -345,10 +354,13 @@ impl Keyspace {
 
     /// Records an event that changes nothing by itself, if its class is wanted.
     pub fn notify(&mut self, key: &[u8], event: Event) {
+        self.record(key, event);
+    }
+
+    fn record(&self, key: &[u8], event: Event) {
         if self.notify.wants(event.class()) {
-            let db = self.selected();
-            self.events.push(KeyEvent {
-                db,
+            self.events.borrow_mut().push(KeyEvent {
+                db: self.selected(),
                 key: Blob::from(key),
                 event,
             });
@@ -454,19 +466,14 @@ impl Keyspace {
             .filter(|(_, entry)| !self.is_due(entry))
     }
 
-    /// Visits the selected database's live keys from `cursor` on, as [`Dict::scan`].
-    pub fn scan<'a>(
+    /// Visits the selected database's keys from `cursor` on, due ones included, as [`Dict::scan`].
+    pub(crate) fn scan<'a>(
         &'a self,
         cursor: u64,
-        mut visit: impl FnMut(&'a Blob, &'a Entry),
+        visit: impl FnMut(&'a Blob, &'a Entry),
         enough: impl FnMut() -> bool,
     ) -> u64 {
-        let visit_live = |key: &'a Blob, entry: &'a Entry| {
-            if !self.is_due(entry) {
-                visit(key, entry);
-            }
-        };
-        self.db().dict.scan(cursor, visit_live, enough)
+        self.db().dict.scan(cursor, visit, enough)
     }
 
     /// A key at a dense index below [`Keyspace::len`], due ones included; with a random index, a random key.

@@ -185,6 +185,11 @@ impl Event {
         Event::new(Class::Expired, "expired")
     }
 
+    /// A read found no key.
+    pub const fn key_miss() -> Event {
+        Event::new(Class::KeyMiss, "keymiss")
+    }
+
     /// A key was made that had not been there.
     pub const fn new_key() -> Event {
         Event::new(Class::New, "new")

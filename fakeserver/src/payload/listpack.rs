@@ -213,7 +213,9 @@ mod tests {
         .map(|value: i64| value.to_string().into_bytes());
         let elements: Vec<_> = texts.into_iter().chain(integers).collect();
         let mut writer = Writer::new();
-        elements.iter().for_each(|element| writer.push(element));
+        for element in &elements {
+            writer.push(element);
+        }
         let len = writer.len();
         let bytes = writer.finish();
         assert_eq!(bytes.len(), len);

@@ -236,7 +236,8 @@ impl<'a> Reader<'a> {
         };
         let node = self.string()?;
         if is_plain {
-            Some(vec![node])
+            // An element that is as long as none has no node of its own.
+            (!node.is_empty()).then(|| vec![node])
         } else {
             listpack::read(&node)
         }

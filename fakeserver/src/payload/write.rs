@@ -110,7 +110,7 @@ fn sorted_set(out: &mut Vec<u8>, set: &SortedSet) {
     }
     out.push(code::SORTED_SET_LISTPACK);
     let mut pack = Writer::new();
-    for item in set.iter() {
+    for item in set {
         pack.push(&item.member);
         match integer_score(item.score) {
             Some(score) => pack.push_integer(score),

@@ -19,7 +19,6 @@ pub fn to_value(reply: Reply, protocol: Protocol) -> Value {
             .map(|(key, value)| (to_value(key, protocol), to_value(value, protocol)))
             .collect::<Vec<_>>()
     };
-    let is_nested = matches!(reply, Reply::Streams(_));
     match reply {
         Reply::Simple(text) if text == "OK" => Value::Okay,
         Reply::Simple(text) => Value::SimpleString(text.into_owned()),
@@ -31,12 +30,8 @@ pub fn to_value(reply: Reply, protocol: Protocol) -> Value {
         Reply::Set(items) if resp3 => Value::Set(values(items)),
         Reply::Set(items) => Value::Array(values(items)),
         Reply::Streams(map) if resp3 => Value::Map(pairs(map)),
-        Reply::Pairs(map) | Reply::Streams(map) if resp3 || is_nested => Value::Array(
-            pairs(map)
-                .into_iter()
-                .map(|(key, value)| Value::Array(vec![key, value]))
-                .collect(),
-        ),
+        Reply::Streams(map) => arrays_of_two(pairs(map)),
+        Reply::Pairs(map) if resp3 => arrays_of_two(pairs(map)),
         Reply::Push(items) if resp3 => {
             let mut data = values(items);
             let kind = if data.is_empty() {
@@ -80,6 +75,13 @@ pub fn to_value(reply: Reply, protocol: Protocol) -> Value {
         },
         Reply::Attribute(_, data) => to_value(*data, protocol),
     }
+}
+
+fn arrays_of_two(pairs: Vec<(Value, Value)>) -> Value {
+    let items = pairs
+        .into_iter()
+        .map(|(first, second)| Value::Array(vec![first, second]));
+    Value::Array(items.collect())
 }
 
 /// redis-rs does not let others make its server errors, but it parses them.

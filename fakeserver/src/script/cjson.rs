@@ -196,9 +196,10 @@ fn integer_between(
     if (min..=max).contains(&value) {
         return Ok(Some(value));
     }
+    // The library names the first argument here, whichever it was.
     Err(argument_error(
         lua,
-        position,
+        1,
         &format!("expected integer between {min} and {max}"),
     ))
 }

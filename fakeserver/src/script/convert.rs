@@ -216,7 +216,7 @@ fn begin_table(table: Table) -> mlua::Result<Begun> {
         && let Value::String(text) = parts.raw_get("string")?
         && let Value::String(format) = parts.raw_get("format")?
     {
-        let mut letters = [0; 3];
+        let mut letters = [b' '; 3];
         for (letter, byte) in letters.iter_mut().zip(format.as_bytes().iter()) {
             *letter = *byte;
         }

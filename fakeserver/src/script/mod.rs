@@ -6,12 +6,16 @@
 mod arguments;
 mod bit;
 mod cjson;
+mod cmsgpack;
 mod convert;
+mod pattern;
 mod raise;
 mod random;
 mod redis_api;
 mod run;
 mod sandbox;
+mod strings;
+mod structs;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,6 +25,7 @@ use sha1::{Digest, Sha1};
 
 use crate::error::CommandError;
 use crate::value::Blob;
+use crate::wire::request::split_words;
 
 pub(crate) use run::{Invocation, run};
 
@@ -91,7 +96,13 @@ pub(crate) struct ScriptEngine {
 struct State {
     sandbox: sandbox::Sandbox,
     cache: HashMap<Sha, Script, foldhash::fast::FixedState>,
+    /// Scripts of an earlier life, compiled already and not in the cache; see [`ScriptEngine::renew`].
+    compiled: HashMap<Sha, Script, foldhash::fast::FixedState>,
 }
+
+/// Compiled scripts that are kept for the next life.
+#[cfg(feature = "explore")]
+const COMPILED_MAX: usize = 256;
 
 impl ScriptEngine {
     /// Whether a script of this name is in the cache.
@@ -104,6 +115,21 @@ impl ScriptEngine {
     /// Forgets all scripts, and the Lua state with them.
     pub(crate) fn flush(&mut self) {
         self.state = None;
+    }
+
+    /// As if newly made: the cache is empty and the generator at its beginning. But the Lua state stays, and with it what was
+    /// compiled, since making them takes longer than most of the explorer's runs.
+    #[cfg(feature = "explore")]
+    pub(crate) fn renew(&mut self) {
+        if let Some(random) = &self.random {
+            random.reset();
+        }
+        if let Some(state) = &mut self.state {
+            if state.compiled.len() > COMPILED_MAX {
+                state.compiled.clear();
+            }
+            state.compiled.extend(state.cache.drain());
+        }
     }
 
     /// Compiles a script and keeps it. Errors: it does not compile; its first line is not understood.
@@ -121,6 +147,7 @@ impl ScriptEngine {
             self.state = Some(Box::new(State {
                 sandbox,
                 cache: HashMap::default(),
+                compiled: HashMap::default(),
             }));
         }
         self.state
@@ -132,6 +159,10 @@ impl ScriptEngine {
 impl State {
     fn load(&mut self, sha: Sha, source: &[u8]) -> Result<(), CommandError> {
         if self.cache.contains_key(&sha) {
+            return Ok(());
+        }
+        if let Some(script) = self.compiled.remove(&sha) {
+            self.cache.insert(sha, script);
             return Ok(());
         }
         let (flags, body) = parse_first_line(source)?;
@@ -154,14 +185,13 @@ fn parse_first_line(source: &[u8]) -> Result<(ScriptFlags, &[u8]), CommandError>
         return Err(CommandError::custom("ERR Invalid script shebang"));
     };
     let (line, body) = source.split_at(end);
-    let words = crate::wire::request::split_words(line).unwrap_or_default();
+    let words = split_words(line).filter(|words| !words.is_empty());
+    let words =
+        words.ok_or_else(|| CommandError::custom("ERR Invalid engine in script shebang"))?;
     let mut words = words.iter();
     let engine = words.next().map(Vec::as_slice).unwrap_or_default();
     if engine != b"#!lua" {
-        return Err(unexpected(
-            b"Unexpected engine in script shebang: ",
-            engine.get(2..).unwrap_or_default(),
-        ));
+        return Err(unexpected(b"Unexpected engine in script shebang: ", engine));
     }
     let mut flags = ScriptFlags {
         declared: true,

@@ -16,12 +16,13 @@ pub(super) enum Raised {
     Text(Vec<u8>),
     /// The end of the script: nothing in it can catch this.
     Fatal(Vec<u8>),
+    /// What the script itself raised inside of a callback.
+    Value(Value),
 }
 
 impl fmt::Display for Raised {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Raised::Reply(text) | Raised::Text(text) | Raised::Fatal(text)) = self;
-        f.write_str(&String::from_utf8_lossy(text))
+        f.write_str(&String::from_utf8_lossy(&self.clone().into_text()))
     }
 }
 
@@ -38,8 +39,11 @@ impl Raised {
 
     /// The text.
     pub(super) fn into_text(self) -> Vec<u8> {
-        let (Raised::Reply(text) | Raised::Text(text) | Raised::Fatal(text)) = self;
-        text
+        match self {
+            Raised::Reply(text) | Raised::Text(text) | Raised::Fatal(text) => text,
+            Raised::Value(Value::String(text)) => text.as_bytes().to_vec(),
+            Raised::Value(value) => super::arguments::type_name(&value).into(),
+        }
     }
 
     /// The value that a script sees.
@@ -52,6 +56,7 @@ impl Raised {
             }
             Raised::Text(text) => Ok(Value::String(lua.create_string(text)?)),
             Raised::Fatal(_) => Err(self.into()),
+            Raised::Value(value) => Ok(value),
         }
     }
 }
@@ -71,9 +76,16 @@ fn root(error: &mlua::Error) -> &mlua::Error {
 
 /// An error of a library function, with the place of its call in front, as `luaL_error` makes it.
 pub(super) fn library_error(lua: &Lua, text: impl AsRef<[u8]>) -> mlua::Error {
-    let place = lua.inspect_stack(1, |frame| {
-        let source = frame.source().short_src.map(|source| source.into_owned());
-        Some(format!("{}:{}: ", source?, frame.current_line()?))
+    library_error_at(lua, 1, text)
+}
+
+/// The same with the place of another caller, `level` calls away.
+pub(super) fn library_error_at(lua: &Lua, level: usize, text: impl AsRef<[u8]>) -> mlua::Error {
+    let place = lua.inspect_stack(level, |frame| {
+        let source = frame.source().short_src?;
+        // What the sandbox's own code calls is called by Lua itself in 7.0.15, which has no place.
+        (source != "sandbox").then_some(())?;
+        Some(format!("{source}:{}: ", frame.current_line()?))
     });
     let place = place.flatten().unwrap_or_default();
     Raised::Text([place.as_bytes(), text.as_ref()].concat()).into()

@@ -15,14 +15,22 @@ const MULTIPLIER: u64 = 0x5_DEEC_E66D;
 const INCREMENT: u64 = 0xB;
 const MASK: u64 = (1 << 48) - 1;
 
+const START: u64 = 0x1234_ABCD_330E;
+
 impl Default for Lrand48 {
     /// A server that nobody has seeded begins here, at every start.
     fn default() -> Lrand48 {
-        Lrand48(AtomicU64::new(0x1234_ABCD_330E))
+        Lrand48(AtomicU64::new(START))
     }
 }
 
 impl Lrand48 {
+    /// Back to the beginning.
+    #[cfg(feature = "explore")]
+    pub(super) fn reset(&self) {
+        self.0.store(START, Relaxed);
+    }
+
     fn seed(&self, seed: u32) {
         self.0.store(u64::from(seed) << 16 | 0x330E, Relaxed);
     }

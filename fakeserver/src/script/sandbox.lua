@@ -1,11 +1,43 @@
 -- What a script's environment needs of Lua itself: places where errors are caught, since an error that the server raises is
 -- not yet the value that a script has to see, and stand-ins for tables that scripts may not change.
-local raw_pcall, raw_xpcall, raw_resume, raw_next, raw_type, handler, as_text, as_value, real, api = ...
+local raw_pcall, raw_xpcall, raw_resume, raw_next, raw_type, handler, as_value, refuse_xpcall, real, api = ...
+local select, unpack, getmetatable = real.select, real.unpack, real.getmetatable
+local string_sub, string_gsub = real.string.sub, real.string.gsub
+
+local many, box, slot = {}, {}, 1
+
+-- Lua's own pcall and xpcall put their status on top of however many results there are without asking for room, which a
+-- build of Lua with assertions does not survive. More than a handful therefore travel in a table.
+local function few(...)
+  if select('#', ...) <= 12 then return ... end
+  return many, { n = select('#', ...), ... }
+end
+
+-- The function is called out of a table, so that error texts find no name for it, as they do behind the real pcall.
+local function call_boxed(...)
+  return few(box[slot](...))
+end
+
+-- Where an error names its caller's caller there is none to name; here it would be this file.
+local function without_place(text)
+  if string_sub(text, 1, 8) == 'sandbox:' then return (string_gsub(text, '^sandbox:%d+: ', '')) end
+  return text
+end
 
 local function finish_pcall(ok, err, ...)
-  if ok then return ok, err, ... end
+  if ok then
+    if err == many then
+      local results = ...
+      return ok, unpack(results, 1, results.n)
+    end
+    return ok, err, ...
+  end
   local kind = raw_type(err)
-  if kind == 'userdata' then return false, as_text(err) end
+  if kind == 'string' then return false, without_place(err) end
+  if kind == 'userdata' then
+    err = as_value(err)
+    kind = raw_type(err)
+  end
   if kind == 'table' then
     local text = err.err
     local text_kind = raw_type(text)
@@ -14,18 +46,47 @@ local function finish_pcall(ok, err, ...)
   return false, err
 end
 
+local function call_protected(f, ...)
+  if raw_type(f) == 'function' then
+    box[slot] = f
+    return raw_pcall(call_boxed, ...)
+  end
+  local meta = getmetatable(f)
+  local method = raw_type(meta) == 'table' and meta.__call
+  if raw_type(method) ~= 'function' then return raw_pcall(f) end
+  box[slot] = method
+  return raw_pcall(call_boxed, f, ...)
+end
+
+function real.pcall(...)
+  if select('#', ...) == 0 then return false, 'attempt to call a boolean value' end
+  return finish_pcall(call_protected(...))
+end
+
 local function finish_resume(ok, err, ...)
   if ok or raw_type(err) ~= 'userdata' then return ok, err, ... end
   return false, as_value(err)
 end
 
-function real.pcall(...)
-  return finish_pcall(raw_pcall(...))
+local function finish_xpcall(ok, first, ...)
+  if ok and first == many then
+    local results = ...
+    return ok, unpack(results, 1, results.n)
+  end
+  return finish_resume(ok, first, ...)
 end
 
-function real.xpcall(f, on_error)
-  return finish_resume(raw_xpcall(f, function(err)
-    if raw_type(err) == 'userdata' then err = as_value(err) end
+function real.xpcall(...)
+  if select('#', ...) < 2 then refuse_xpcall(...) end
+  local f, on_error = ...
+  if raw_type(f) ~= 'function' then return raw_xpcall(f, on_error) end
+  return finish_xpcall(raw_xpcall(function()
+    box[slot] = f
+    return call_boxed()
+  end, function(err)
+    local kind = raw_type(err)
+    if kind == 'userdata' then err = as_value(err) end
+    if kind == 'string' then err = without_place(err) end
     return on_error(err)
   end))
 end
@@ -62,10 +123,18 @@ local function clean(stand_ins)
   return dirty
 end
 
-local function run(script, call, pcall, keys, argv)
-  api.call, api.pcall = call, pcall
-  real.KEYS, real.ARGV = keys, argv
-  return raw_xpcall(script, handler)
+local script
+
+-- A script has one result, whatever it returns.
+local function main()
+  return (script())
 end
 
-return run, mark, watch_insert, clean
+local function run(function_of_script, call, pcall, keys, argv)
+  script = function_of_script
+  api.call, api.pcall = call, pcall
+  real.KEYS, real.ARGV = keys, argv
+  return raw_xpcall(main, handler)
+end
+
+return run, mark, watch_insert, clean, call_protected

@@ -10,14 +10,14 @@ use mlua::chunk::ChunkMode;
 use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState};
 
 use super::arguments::{Arguments, as_number, number_text, type_name};
-use super::raise::{Raised, argument_error, library_error};
+use super::raise::{Raised, argument_error, library_error, library_error_at};
 use super::random::Lrand48;
-use super::{bit, cjson, redis_api};
+use super::{bit, cjson, cmsgpack, redis_api, strings, structs};
 
 /// Instructions between two looks at the budget.
 const HOOK_PERIOD: u32 = 100_000;
 /// Instructions that a script may run unless a setting says otherwise: some seconds of work.
-const BUDGET: u64 = 500_000_000;
+const BUDGET: u64 = 200_000_000;
 /// Bytes that the Lua state may hold.
 const MEMORY_MAX: usize = 256 * 1024 * 1024;
 
@@ -28,13 +28,15 @@ const REMOVED: [&str; 6] = [
     "dofile", "getfenv", "loadfile", "newproxy", "print", "setfenv",
 ];
 /// Libraries behind a stand-in.
-const LIBRARIES: [&str; 7] = [
+const LIBRARIES: [&str; 9] = [
     "bit",
     "cjson",
+    "cmsgpack",
     "coroutine",
     "math",
     "redis",
     "string",
+    "struct",
     "table",
 ];
 
@@ -75,7 +77,9 @@ impl Sandbox {
         }
         add_libraries(&lua, &real, &shared)?;
         let stand_ins = lua.create_table()?;
-        let (run, mark, watch_insert, clean) = add_catching(&lua, &real)?;
+        strings::add(&lua, &real, &shared)?;
+        let (run, mark, watch_insert, clean, protected) = add_catching(&lua, &real)?;
+        strings::add_gsub(&lua, &real, &shared, &protected)?;
         add_loading(&lua, &real)?;
         add_seeing_through(&lua, &real, &stand_ins, &mark)?;
         protect(&lua, &real, &stand_ins, &watch_insert)?;
@@ -120,6 +124,8 @@ fn compile(lua: &Lua, source: &[u8], name: &str) -> mlua::Result<Function> {
 fn add_libraries(lua: &Lua, real: &Table, shared: &Arc<Shared>) -> mlua::Result<()> {
     real.raw_set("bit", bit::library(lua)?)?;
     real.raw_set("cjson", cjson::library(lua)?)?;
+    real.raw_set("cmsgpack", cmsgpack::library(lua)?)?;
+    real.raw_set("struct", structs::library(lua)?)?;
     real.raw_set("redis", redis_api::library(lua, shared)?)?;
     real.raw_set("__redis__err__handler", lua.create_function(handle_error)?)?;
     let math: Table = real.raw_get("math")?;
@@ -135,21 +141,20 @@ fn add_libraries(lua: &Lua, real: &Table, shared: &Arc<Shared>) -> mlua::Result<
     )
 }
 
-type Prelude = (Function, Function, Function, Function);
+type Prelude = (Function, Function, Function, Function, Function);
 
 fn add_catching(lua: &Lua, real: &Table) -> mlua::Result<Prelude> {
-    let as_text = lua.create_function(|lua, caught: Value| match caught {
-        Value::Error(error) => match Raised::of(&error) {
-            fatal @ Raised::Fatal(_) => Err(fatal.into()),
-            raised => lua.create_string(raised.into_text()).map(Value::String),
-        },
-        value => Ok(value),
-    })?;
     // With a table and a key this removes the key, for `clean`, which may not use a stand-in's own way of writing.
     let as_value = lua.create_function(|lua, (caught, key): (Value, Value)| match caught {
         Value::Error(error) => Raised::of(&error).into_value(lua),
         Value::Table(table) => table.raw_set(key, Value::Nil).map(|()| Value::Nil),
         value => Ok(value),
+    })?;
+    // Its caller is `xpcall`, so the place of the error is one level further out.
+    let refuse_xpcall = lua.create_function(|lua, values: MultiValue| {
+        let missing = values.len() + 1;
+        let text = format!("bad argument #{missing} to 'xpcall' (value expected)");
+        Err::<(), _>(library_error_at(lua, 2, text))
     })?;
     let (pcall, xpcall, next, kind): (Value, Value, Value, Value) = (
         real.raw_get("pcall")?,
@@ -163,7 +168,16 @@ fn add_catching(lua: &Lua, real: &Table) -> mlua::Result<Prelude> {
     lua.load(include_str!("sandbox.lua"))
         .set_name("=sandbox")
         .call((
-            pcall, xpcall, resume, next, kind, handler, as_text, as_value, real, api,
+            pcall,
+            xpcall,
+            resume,
+            next,
+            kind,
+            handler,
+            as_value,
+            refuse_xpcall,
+            real,
+            api,
         ))
 }
 
@@ -179,7 +193,9 @@ fn add_loading(lua: &Lua, real: &Table) -> mlua::Result<()> {
         load(lua, &source, &name)
     })?;
     real.raw_set("loadstring", loadstring)?;
-    let load = lua.create_function(|lua, values: MultiValue| {
+    let xpcall: Function = real.raw_get("xpcall")?;
+    let handler: Function = real.raw_get("__redis__err__handler")?;
+    let load = lua.create_function(move |lua, values: MultiValue| {
         let args = Arguments::new(lua, values);
         let name = match args.get(2) {
             None | Some(Value::Nil) => b"=(load)".to_vec(),
@@ -188,33 +204,63 @@ fn add_loading(lua: &Lua, real: &Table) -> mlua::Result<()> {
         let Some(Value::Function(reader)) = args.get(1) else {
             return Err(args.type_error(1, "function", args.get(1)));
         };
-        let mut source = Vec::new();
-        loop {
-            match reader.call::<Value>(())? {
-                Value::Nil => break,
-                Value::String(piece) if piece.as_bytes().is_empty() => break,
-                Value::String(piece) => source.extend_from_slice(&piece.as_bytes()),
-                Value::Integer(n) => source.extend_from_slice(number_text(n as f64).as_bytes()),
-                Value::Number(n) => source.extend_from_slice(number_text(n).as_bytes()),
-                _ => return Err(library_error(lua, "reader function must return a string")),
-            }
-            if source.len() > MEMORY_MAX {
-                return Err(Raised::Text(b"not enough memory".to_vec()).into());
-            }
+        let read = || -> mlua::Result<(bool, Value)> { xpcall.call((reader, &handler)) };
+        match read_all(lua, read)? {
+            Ok(source) => load(lua, &source, &name),
+            Err(error) => Ok((Value::Nil, error)),
         }
-        load(lua, &source, &name)
     })?;
     real.raw_set("load", load)
+}
+
+/// What a reader function returns, until it returns nothing; or its error.
+fn read_all(
+    lua: &Lua,
+    read: impl Fn() -> mlua::Result<(bool, Value)>,
+) -> mlua::Result<Result<Vec<u8>, Value>> {
+    let mut source = Vec::new();
+    loop {
+        match read()? {
+            (false, error) => return Ok(Err(error)),
+            (true, Value::Nil) => return Ok(Ok(source)),
+            (true, Value::String(piece)) if piece.as_bytes().is_empty() => return Ok(Ok(source)),
+            (true, Value::String(piece)) => source.extend_from_slice(&piece.as_bytes()),
+            (true, piece) => match as_number(&piece) {
+                Some(n) => source.extend_from_slice(number_text(n).as_bytes()),
+                None => {
+                    let error = library_error(lua, "reader function must return a string");
+                    return handle_error(lua, Value::Error(Box::new(error)))
+                        .map(|table| Err(Value::Table(table)));
+                }
+            },
+        }
+        if source.len() > MEMORY_MAX {
+            return Err(Raised::Text(b"not enough memory".to_vec()).into());
+        }
+    }
 }
 
 fn load(lua: &Lua, source: &[u8], name: &[u8]) -> mlua::Result<(Value, Value)> {
     // C takes the name up to its first zero byte.
     let end = memchr::memchr(0, name).unwrap_or(name.len());
-    match compile(lua, source, &String::from_utf8_lossy(&name[..end])) {
+    let name = String::from_utf8_lossy(&name[..end]);
+    // 7.0.15's Lua has no reader of compiled code: the first byte of such is just an unexpected one.
+    let binary = source.first() == Some(&0x1b);
+    let result = if binary {
+        compile(lua, b"\x01", &name)
+    } else {
+        compile(lua, source, &name)
+    };
+    match result {
         Ok(function) => Ok((Value::Function(function), Value::Nil)),
         Err(error) => {
-            let text = lua.create_string(Raised::of(&error).into_text())?;
-            Ok((Value::Nil, Value::String(text)))
+            let text = String::from_utf8_lossy(&Raised::of(&error).into_text()).into_owned();
+            let text = if binary {
+                text.replace("char(1)", "char(27)")
+            } else {
+                text
+            };
+            Ok((Value::Nil, Value::String(lua.create_string(text)?)))
         }
     }
 }
@@ -251,7 +297,7 @@ fn add_seeing_through(
             seen.call::<()>(())?;
         }
         next.call::<MultiValue>((hidden.as_ref().unwrap_or(table), key))
-            .map_err(|_| library_error(lua, "invalid key to 'next'"))
+            .map_err(|_| Raised::Text(b"invalid key to 'next'".to_vec()).into())
     })?;
     real.raw_set("next", public_next)?;
     let (known, seen) = (stand_ins.clone(), mark.clone());
@@ -262,7 +308,9 @@ fn add_seeing_through(
         if hidden.is_some() {
             seen.call::<()>(())?;
         }
-        let key = args.get(2).cloned().unwrap_or(Value::Nil);
+        let Some(key) = args.get(2) else {
+            return Err(argument_error(lua, 2, "value expected"));
+        };
         hidden.as_ref().unwrap_or(table).raw_get::<Value>(key)
     })?;
     real.raw_set("rawget", rawget)?;
@@ -392,6 +440,12 @@ fn protect(
     lua.set_globals(globals)
 }
 
+/// The error of a script that has run for too long.
+pub(super) fn budget_spent() -> mlua::Error {
+    let text = b"ERR Script killed: it ran more instructions than its limit allows";
+    Raised::Fatal(text.to_vec()).into()
+}
+
 fn set_limits(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<()> {
     let budget = Arc::clone(shared);
     lua.set_global_hook(
@@ -431,27 +485,40 @@ fn handle_error(lua: &Lua, error: Value) -> mlua::Result<Table> {
         Some((true, ..)) => place(2),
         other => other,
     };
+    let error = match error {
+        Value::Error(error) => match Raised::of(&error) {
+            Raised::Value(value) => value,
+            Raised::Text(text) => Value::String(lua.create_string(text)?),
+            Raised::Reply(text) | Raised::Fatal(text) => Value::Table(error_table(lua, &text)?),
+        },
+        value => value,
+    };
     let table = match error {
         Value::Table(table) => table,
-        other => {
-            let text = match other {
-                Value::Error(error) => match Raised::of(&error) {
-                    Raised::Text(text) => [b"ERR ", &text[..]].concat(),
-                    raised => raised.into_text(),
-                },
-                Value::String(text) => [b"ERR ", &*text.as_bytes()].concat(),
-                other => format!("ERR {}", printed(&other)).into_bytes(),
-            };
-            let table = lua.create_table_with_capacity(0, 4)?;
-            table.raw_set("err", lua.create_string(text)?)?;
-            table
+        Value::String(text) => {
+            let text = [b"ERR ", without_place(&text.as_bytes())].concat();
+            error_table(lua, &text)?
         }
+        other => error_table(lua, format!("ERR {}", printed(&other)).as_bytes())?,
     };
     if let Some((_, source, line)) = raised {
         table.raw_set("source", source)?;
         table.raw_set("line", line.map_or(-1, |line| line as i64))?;
     }
     Ok(table)
+}
+
+fn error_table(lua: &Lua, text: &[u8]) -> mlua::Result<Table> {
+    let table = lua.create_table_with_capacity(0, 4)?;
+    table.raw_set("err", lua.create_string(text)?)?;
+    Ok(table)
+}
+
+/// The text without the place of `main` in `sandbox.lua`, which calls the script: in 7.0.15 a C function does.
+fn without_place(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"sandbox:")
+        .and_then(|rest| Some(rest.get(memchr::memchr(b' ', rest)? + 1..)?))
+        .unwrap_or(text)
 }
 
 fn printed(value: &Value) -> String {

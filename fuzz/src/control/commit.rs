@@ -13,6 +13,9 @@ use super::single::misused;
 /// A commit with a flaw.
 #[derive(Debug)]
 pub struct BrokenCommit {
+    settings: Settings,
+    execution: Execution,
+    commit: Commit,
     writes: Writes,
     flaw: Flaw,
     outbox_key: String,
@@ -50,8 +53,19 @@ impl BrokenCommit {
         kept: Option<Numbers>,
     ) -> Result<BrokenCommit, StoreError> {
         let keys = settings.keys();
+        let mut writes = Writes::new(settings, execution, commit)?;
+        if flaw == Flaw::BumpTwice {
+            let mut ahead = execution.clone();
+            ahead.version = writes.next;
+            let expected = writes.expected;
+            writes = Writes::new(settings, &ahead, commit)?;
+            writes.expected = expected;
+        }
         Ok(BrokenCommit {
-            writes: Writes::new(settings, execution, commit)?,
+            settings: settings.clone(),
+            execution: execution.clone(),
+            commit: commit.clone(),
+            writes,
             flaw,
             outbox_key: keys.outbox(),
             spawns_key: keys.spawns(),
@@ -114,6 +128,7 @@ impl BrokenCommit {
         let row = values.into_iter().nth(row_at).unwrap_or(Value::Nil);
         let checked = match self.flaw {
             Flaw::NoVersionCheck => Ok(()),
+            Flaw::Rebase => self.rebased(row),
             _ => self.writes.check(row),
         };
         match checked {
@@ -123,6 +138,19 @@ impl BrokenCommit {
                 Step::Send(Batch::pinned([cmd("UNWATCH")]))
             }
         }
+    }
+
+    /// Flaw: the writes are made anew on the version that is stored.
+    fn rebased(&mut self, row: Value) -> Result<(), StoreError> {
+        let stale = match self.writes.check(row) {
+            Err(StoreError::Conflict {
+                found: Some(found), ..
+            }) => found,
+            other => return other,
+        };
+        self.execution.version = stale;
+        self.writes = Writes::new(&self.settings, &self.execution, &self.commit)?;
+        Ok(())
     }
 
     fn execute(&mut self) -> Step<Committed> {
@@ -232,5 +260,8 @@ impl BrokenCommit {
 }
 
 fn transaction(writes: Vec<Cmd>) -> impl Iterator<Item = Cmd> {
-    [cmd("MULTI")].into_iter().chain(writes).chain([cmd("EXEC")])
+    [cmd("MULTI")]
+        .into_iter()
+        .chain(writes)
+        .chain([cmd("EXEC")])
 }

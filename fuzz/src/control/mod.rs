@@ -5,7 +5,9 @@ mod single;
 
 pub use self::commit::BrokenCommit;
 pub use self::single::{BrokenDelete, Mark};
-use crate::scenario::Scenario;
+use fakeserver::explore::Faults;
+
+use crate::scenario::{Hunt, Scenario};
 use crate::spec::Clause;
 
 /// What is broken.
@@ -17,6 +19,10 @@ pub enum Flaw {
     WatchAfterGet,
     /// The stored version is not compared.
     NoVersionCheck,
+    /// The version moves by two.
+    BumpTwice,
+    /// Where the stored version is another, the commit takes that one and goes on.
+    Rebase,
     /// The row is written once more after the transaction.
     RowWrittenTwice,
     /// A lost reply to EXEC is taken for a conflict.
@@ -47,10 +53,12 @@ pub enum Flaw {
 
 impl Flaw {
     /// All of them.
-    pub const ALL: [Flaw; 16] = [
+    pub const ALL: [Flaw; 18] = [
         Flaw::NoWatch,
         Flaw::WatchAfterGet,
         Flaw::NoVersionCheck,
+        Flaw::BumpTwice,
+        Flaw::Rebase,
         Flaw::RowWrittenTwice,
         Flaw::LostIsConflict,
         Flaw::WatchTooMuch,
@@ -72,6 +80,8 @@ impl Flaw {
             Flaw::NoWatch => "GET-SET without WATCH",
             Flaw::WatchAfterGet => "WATCH after GET",
             Flaw::NoVersionCheck => "no version check",
+            Flaw::BumpTwice => "version moved by two",
+            Flaw::Rebase => "stale write rebased",
             Flaw::RowWrittenTwice => "row written again after EXEC",
             Flaw::LostIsConflict => "lost reply taken for a conflict",
             Flaw::WatchTooMuch => "shared counter watched too",
@@ -106,27 +116,32 @@ impl Flaw {
             Flaw::UnguardedDelete => Scenario::Timers,
             Flaw::AckBeforeDelivery => Scenario::Relay,
             Flaw::BlindRetry => Scenario::StateOnly,
-            Flaw::NoWatch | Flaw::WatchAfterGet | Flaw::NoVersionCheck => Scenario::Mixed,
+            Flaw::NoWatch
+            | Flaw::WatchAfterGet
+            | Flaw::NoVersionCheck
+            | Flaw::BumpTwice
+            | Flaw::Rebase => Scenario::Mixed,
             _ => Scenario::Complex,
         }
     }
 
-    /// Whether it takes a broken connection to show.
-    pub fn faults(self) -> usize {
-        usize::from(matches!(
-            self,
-            Flaw::LostIsConflict
-                | Flaw::BlindRetry
-                | Flaw::TwoTransactions
-                | Flaw::AckBeforeDelivery
-        ))
+    /// Which broken connections it takes to show.
+    pub fn faults(self) -> Faults {
+        match self {
+            // A command that did not run and is answered with a conflict would break another clause.
+            Flaw::LostIsConflict => Faults::at_most(1).lose_reply(),
+            Flaw::BlindRetry | Flaw::TwoTransactions | Flaw::AckBeforeDelivery => Hunt::faults(1),
+            _ => Faults::none(),
+        }
     }
 
-    /// The clause that catches it, and no other does.
+    /// The clause that is there for it.
     pub fn clause(self) -> Clause {
         match self {
-            Flaw::NoWatch | Flaw::WatchAfterGet | Flaw::NoVersionCheck => Clause::Versions,
-            Flaw::RowWrittenTwice => Clause::Row,
+            Flaw::NoWatch | Flaw::WatchAfterGet | Flaw::NoVersionCheck | Flaw::BumpTwice => {
+                Clause::Versions
+            }
+            Flaw::Rebase | Flaw::RowWrittenTwice => Clause::Row,
             Flaw::LostIsConflict => Clause::Verdict,
             Flaw::WatchTooMuch => Clause::Progress,
             Flaw::BumpBeforeSuccess => Clause::Memory,

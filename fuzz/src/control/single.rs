@@ -73,9 +73,11 @@ impl Operation for Mark {
             let mark = cmd("SADD").arg(&self.key).arg(&self.event).take();
             return Step::Send(Batch::shared([mark]));
         }
-        Step::Done(replies.harmless().and_then(|[marked]: [Value; 1]| {
-            reply::accepted(marked, "SADD", &self.key).map(drop)
-        }))
+        Step::Done(
+            replies.harmless().and_then(|[marked]: [Value; 1]| {
+                reply::accepted(marked, "SADD", &self.key).map(drop)
+            }),
+        )
     }
 }
 

@@ -106,13 +106,11 @@ impl Workload for Hunt {
 
     fn prepare(&self, connector: Connector) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let connections = GatedConnections::new(connector);
-        self.scenario.prepare(connections, self.settings(), self.clients)
+        self.scenario
+            .prepare(connections, self.settings(), self.clients)
     }
 
-    fn client(
-        &self,
-        client: Client<Call, Outcome>,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    fn client(&self, client: Client<Call, Outcome>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let actor = Actor::new(
             GatedConnections::new(client.connector()),
             self.settings(),

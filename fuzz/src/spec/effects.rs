@@ -45,7 +45,9 @@ pub(super) fn outbox(case: &Case<'_>) -> Finding {
             let stored = case.state.outbox.get(seq);
             let there = stored.is_some_and(|it| it.event == *event && it.target == *target);
             ensure(there || case.outbox_acked(event), || {
-                format!("event {event} of landed commit {tag} is not in the outbox at {seq}: {stored:?}")
+                format!(
+                    "event {event} of landed commit {tag} is not in the outbox at {seq}: {stored:?}"
+                )
             })?;
         }
     }
@@ -56,7 +58,9 @@ pub(super) fn outbox(case: &Case<'_>) -> Finding {
         };
         let origin = case.ledger.entries.iter().find(emitted);
         let Some(origin) = origin else {
-            return Err(format!("nobody emitted {stored:?}, which is in the outbox at {seq}"));
+            return Err(format!(
+                "nobody emitted {stored:?}, which is in the outbox at {seq}"
+            ));
         };
         let right = match origin.fate {
             Fate::Landed => origin.positions().0.contains(seq),
@@ -66,7 +70,10 @@ pub(super) fn outbox(case: &Case<'_>) -> Finding {
         };
         ensure(right, || {
             let tag = &origin.attempt.tag;
-            format!("event {} of commit {tag}, which did not land so, is in the outbox at {seq}", stored.event)
+            format!(
+                "event {} of commit {tag}, which did not land so, is in the outbox at {seq}",
+                stored.event
+            )
         })?;
     }
     Ok(())
@@ -104,9 +111,15 @@ pub(super) fn spawns(case: &Case<'_>) -> Finding {
 pub(super) fn processed(case: &Case<'_>) -> Finding {
     for entry in case.landed() {
         let attempt = entry.attempt;
-        ensure(case.state.is_processed(&attempt.execution, &attempt.event), || {
-            format!("commit {} landed, but {} is not marked", attempt.tag, attempt.event)
-        })?;
+        ensure(
+            case.state.is_processed(&attempt.execution, &attempt.event),
+            || {
+                format!(
+                    "commit {} landed, but {} is not marked",
+                    attempt.tag, attempt.event
+                )
+            },
+        )?;
     }
     for (execution, events) in &case.state.processed {
         for event in events {
@@ -131,7 +144,10 @@ pub(super) fn trace(case: &Case<'_>) -> Finding {
             let tag = &entry.attempt.tag;
             let most = usize::from(entry.is_in() || entry.is_open());
             ensure(count(tag) <= most, || {
-                format!("step {tag} is {} times in the trace of {execution}", count(tag))
+                format!(
+                    "step {tag} is {} times in the trace of {execution}",
+                    count(tag)
+                )
             })?;
             sure += usize::from(entry.is_landed());
             open += usize::from(!entry.is_landed() && most > 0);
@@ -144,7 +160,10 @@ pub(super) fn trace(case: &Case<'_>) -> Finding {
             if of == execution {
                 let most = usize::from(done != Some(&Answer::NotSent));
                 ensure(count(tag) <= most, || {
-                    format!("step {tag} is {} times in the trace of {execution}", count(tag))
+                    format!(
+                        "step {tag} is {} times in the trace of {execution}",
+                        count(tag)
+                    )
                 })?;
                 sure += usize::from(done == Some(&Answer::Done));
                 open += usize::from(matches!(done, None | Some(Answer::Unknown)));
@@ -163,7 +182,10 @@ fn ring(case: &Case<'_>, execution: &str, sure: usize, open: usize) -> Finding {
         most => most.unsigned_abs() as usize,
     };
     // A step whose append broke off may not have been followed by the cut.
-    let (least, most) = (sure.min(limit), (sure + open).min(limit.saturating_add(open)));
+    let (least, most) = (
+        sure.min(limit),
+        (sure + open).min(limit.saturating_add(open)),
+    );
     ensure((least..=most).contains(&steps.len()), || {
         let len = steps.len();
         format!("the trace of {execution} has {len} steps, expected {least} to {most}")
@@ -183,9 +205,8 @@ fn ring(case: &Case<'_>, execution: &str, sure: usize, open: usize) -> Finding {
 
 pub(super) fn order(case: &Case<'_>) -> Finding {
     for (execution, commits) in &case.ledger.landed {
-        let positions = |of: fn(&Entry<'_>) -> Vec<i64>| -> Vec<i64> {
-            commits.iter().flat_map(of).collect()
-        };
+        let positions =
+            |of: fn(&Entry<'_>) -> Vec<i64>| -> Vec<i64> { commits.iter().flat_map(of).collect() };
         let outbox = positions(|entry| entry.positions().0.to_vec());
         let spawns = positions(|entry| entry.positions().1.to_vec());
         for (what, seqs) in [("outbox", &outbox), ("spawn", &spawns)] {
@@ -220,7 +241,9 @@ pub(super) fn once(case: &Case<'_>) -> Finding {
             let attempt = entry.attempt;
             if let Some(before) = handled.insert(&attempt.event, &attempt.tag) {
                 let (event, tag) = (&attempt.event, &attempt.tag);
-                return Err(format!("{event} was handled twice by {execution}: {before}, {tag}"));
+                return Err(format!(
+                    "{event} was handled twice by {execution}: {before}, {tag}"
+                ));
             }
         }
     }
@@ -228,7 +251,12 @@ pub(super) fn once(case: &Case<'_>) -> Finding {
 }
 
 pub(super) fn whole(case: &Case<'_>) -> Finding {
-    for entry in case.ledger.entries.iter().filter(|entry| !entry.is_landed()) {
+    for entry in case
+        .ledger
+        .entries
+        .iter()
+        .filter(|entry| !entry.is_landed())
+    {
         if !entry.is_open() && !entry.is_in() {
             continue;
         }
@@ -262,7 +290,9 @@ pub(super) fn whole(case: &Case<'_>) -> Finding {
             ensure(there == entry.is_in(), || {
                 let (row, part_is) = (said(entry.is_in()), said(there));
                 let tag = &attempt.tag;
-                format!("commit {tag}, whose reply was lost: its row is {row}, its {part} is {part_is}")
+                format!(
+                    "commit {tag}, whose reply was lost: its row is {row}, its {part} is {part_is}"
+                )
             })?;
         }
     }

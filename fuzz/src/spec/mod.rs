@@ -17,8 +17,8 @@ mod timers;
 
 use fakeserver::explore::{Operation, Violation};
 
-pub use self::state::{Reader, State};
 use self::fate::Ledger;
+pub use self::state::{Entry, Reader, Row, State, TraceStep};
 use crate::call::{Call, Outcome};
 
 /// One rule of the specification.
@@ -26,7 +26,7 @@ use crate::call::{Call, Outcome};
 pub enum Clause {
     /// The versions of an execution's landed commits are 1..n, without gap or double.
     Versions,
-    /// The row is the last landed commit's.
+    /// The row is at the last version, and made of all landed commits in the order of their versions: nothing was lost.
     Row,
     /// A commit that was answered with a conflict or an error did not land.
     Verdict,

@@ -19,22 +19,20 @@ pub(super) fn versions(case: &Case<'_>) -> Finding {
     Ok(())
 }
 
-/// The row is the last commit's.
+/// The row has the last version, and was made from all landed commits in the order of their versions.
 pub(super) fn row(case: &Case<'_>) -> Finding {
     for (execution, commits) in &case.ledger.landed {
-        let Some(last) = commits.iter().map(|entry| entry.version).max() else {
-            continue;
-        };
+        let last = commits.last().map_or(0, |entry| entry.version);
         let row = case.state.rows.get(*execution);
         let row = row.ok_or_else(|| format!("{execution} has no row, but a version {last}"))?;
-        let tag = row.log.last();
-        let is_last = commits
-            .iter()
-            .filter(|entry| entry.version == last)
-            .any(|entry| Some(&entry.attempt.tag) == tag);
-        ensure(row.version == last && is_last, || {
+        let landed: Vec<&str> = commits.iter().map(|one| one.attempt.tag.as_str()).collect();
+        let made_of: Vec<&str> = row.log.iter().map(String::as_str).collect();
+        let made_of = made_of.strip_prefix(&[SEED]).unwrap_or(&made_of);
+        ensure(row.version == last && *made_of == landed, || {
             let version = row.version;
-            format!("{execution} is at version {version} of {tag:?}; version {last} had landed")
+            format!(
+                "{execution} is at version {version}, made of {made_of:?}; {landed:?} had landed, the last as {last}"
+            )
         })?;
     }
     Ok(())
@@ -53,19 +51,18 @@ pub(super) fn verdict(case: &Case<'_>) -> Finding {
 }
 
 /// A conflict has a cause: a commit of another client, or an earlier one of the same. What the client does after the conflict
-/// cannot have caused it.
+/// cannot have caused it. That it has landed itself is for another clause to say.
 pub(super) fn progress(case: &Case<'_>) -> Finding {
     for entry in &case.ledger.entries {
         let attempt = entry.attempt;
-        let earlier = |other: &Entry<'_>| {
-            other.client != entry.client || other.invoked < entry.invoked
-        };
+        let earlier =
+            |other: &Entry<'_>| other.client != entry.client || other.invoked <= entry.invoked;
         let caused = entry.answer() != Some(&Answer::Conflict)
             || case
                 .ledger
                 .landed_on(&attempt.execution)
                 .iter()
-                .any(|other| other.version == attempt.expected + 1 && earlier(other));
+                .any(|other| other.version > attempt.expected && earlier(other));
         ensure(caused, || {
             format!(
                 "commit {} on version {} of {} met a conflict, and nobody else had committed",

@@ -70,7 +70,9 @@ impl State {
                 state.rows.insert(id.clone(), row_of(&row)?);
             }
             let processed = call(&["SMEMBERS", &keys.processed(id)])?;
-            state.processed.insert(id.clone(), from_redis_value(processed)?);
+            state
+                .processed
+                .insert(id.clone(), from_redis_value(processed)?);
             let steps = items(call(&["LRANGE", &keys.trace(id), "0", "-1"])?).unwrap_or_default();
             let steps: RedisResult<Vec<TraceStep>> = steps.into_iter().map(step_of).collect();
             state.traces.insert(id.clone(), steps?);
@@ -144,7 +146,11 @@ fn numbered(hash: Value) -> RedisResult<Vec<(i64, Json)>> {
         let value = bytes(value).ok_or_else(|| malformed("entry"))?;
         Ok((from_redis_value(field)?, parse(&value)?))
     };
-    pairs(hash).unwrap_or_default().into_iter().map(entry).collect()
+    pairs(hash)
+        .unwrap_or_default()
+        .into_iter()
+        .map(entry)
+        .collect()
 }
 
 fn text<'j>(object: &'j Json, member: &str) -> Option<&'j str> {
@@ -156,5 +162,10 @@ fn parse(json: &[u8]) -> RedisResult<Json> {
 }
 
 fn malformed(what: &'static str) -> RedisError {
-    (redis::ErrorKind::UnexpectedReturnType, "malformed", what.to_owned()).into()
+    (
+        redis::ErrorKind::UnexpectedReturnType,
+        "malformed",
+        what.to_owned(),
+    )
+        .into()
 }

@@ -53,10 +53,13 @@ pub(super) fn timers(case: &Case<'_>) -> Finding {
 fn prepared<'c>(case: &Case<'c>) -> Timers<'c> {
     let touched = |execution: &str, path: &str| {
         let commits = case.ledger.landed_on(execution).iter();
-        commits.flat_map(|entry| &entry.attempt.timers).any(|timer| {
-            let (TimerOp::Schedule { path: other, .. } | TimerOp::Cancel { path: other }) = timer;
-            other == path
-        })
+        commits
+            .flat_map(|entry| &entry.attempt.timers)
+            .any(|timer| {
+                let (TimerOp::Schedule { path: other, .. } | TimerOp::Cancel { path: other }) =
+                    timer;
+                other == path
+            })
     };
     let mut timers = Timers::new();
     for operation in case.history {
@@ -80,7 +83,10 @@ fn compare(case: &Case<'_>, expected: &Timers<'_>, doubtful: &[(&str, &str)]) ->
         let known = case.ledger.landed.contains_key(execution.as_str());
         // A prepared timer of an execution that nobody touched is nobody's business.
         ensure(expected.get(&key) == Some(time) || !known, || {
-            format!("timer {execution}/{path} is at {time}, expected {:?}", expected.get(&key))
+            format!(
+                "timer {execution}/{path} is at {time}, expected {:?}",
+                expected.get(&key)
+            )
         })?;
     }
     for (key, time) in expected {
@@ -88,7 +94,9 @@ fn compare(case: &Case<'_>, expected: &Timers<'_>, doubtful: &[(&str, &str)]) ->
         let place = (execution.to_owned(), path.to_owned());
         let there = case.state.timers.contains_key(&place) || doubtful.contains(key);
         ensure(there, || {
-            format!("timer {execution}/{path} was set to {time}, and nobody deleted it, but it is gone")
+            format!(
+                "timer {execution}/{path} was set to {time}, and nobody deleted it, but it is gone"
+            )
         })?;
     }
     Ok(())

@@ -3,7 +3,7 @@
 use mlua::{Lua, Table, Value};
 
 use super::{InvalidNumbers, Settings};
-use crate::script::arguments::{as_number, number_text, truncate, type_name};
+use crate::script::arguments::{as_number, number_text, type_name};
 use crate::script::raise::{Raised, library_error};
 use crate::value::number::format_general;
 
@@ -53,7 +53,7 @@ impl<'a> Encoder<'a> {
             Value::Table(table) => {
                 let depth = open.len() + 1;
                 if depth > self.settings.encode_depth_max {
-                    let text = format!("Cannot serialise, excessive depth ({depth})");
+                    let text = format!("Cannot serialise, excessive nesting ({depth})");
                     return Err(library_error(self.lua, text));
                 }
                 open.push(self.open(table)?);
@@ -137,20 +137,24 @@ impl<'a> Encoder<'a> {
     /// The pairs of a table, and whether they are an array: all keys are positive integers, and not too far apart.
     fn open(&mut self, table: &Table) -> mlua::Result<Open> {
         let mut items: Vec<(Value, Value)> = Vec::new();
-        let (mut max, mut is_array, mut in_order) = (0_i64, true, true);
+        let (mut max, mut is_array, mut in_order) = (0_i32, true, true);
         table.for_each(|key: Value, value: Value| {
-            let index = match key {
-                Value::Integer(n) if n >= 1 => n as i64,
-                Value::Number(n) if n >= 1.0 && n.fract() == 0.0 => truncate(n),
-                _ => 0,
-            };
-            is_array &= index > 0;
-            max = max.max(index);
+            let index = as_number(&key).filter(|n| *n >= 1.0 && n.fract() == 0.0);
+            is_array &= index.is_some();
+            let index = index.unwrap_or_default();
+            if index > f64::from(max) {
+                // An index beyond C's int becomes its least, which makes the table an object in the end.
+                max = if index > f64::from(i32::MAX) {
+                    i32::MIN
+                } else {
+                    index as i32
+                };
+            }
             items.push((key, value));
-            in_order &= index == items.len() as i64;
+            in_order &= index == items.len() as f64;
             Ok(())
         })?;
-        let count = items.len() as i64;
+        let (count, max) = (items.len() as i64, i64::from(max));
         let settings = &self.settings;
         let is_sparse = settings.sparse_ratio > 0
             && max > count.saturating_mul(settings.sparse_ratio)
@@ -161,7 +165,7 @@ impl<'a> Encoder<'a> {
             }
             is_array = false;
         }
-        is_array &= count > 0;
+        is_array &= max > 0;
         self.out.push(if is_array { b'[' } else { b'{' });
         let items = if is_array && !in_order {
             Items::Sparse(table.clone(), 0, max)
