@@ -342,7 +342,7 @@ pub enum CommandError {
     #[error("ERR syntax error, MAXLEN and MINID options at the same time are not compatible")]
     TrimStrategies,
     /// `XTRIM` with options alone.
-    #[error("ERR syntax error, XTRIM must be called with one of MAXLEN or MINID")]
+    #[error("ERR syntax error, XTRIM must be called with a trimming strategy")]
     TrimWithoutStrategy,
     /// `WATCH` inside of a transaction.
     #[error("ERR WATCH inside MULTI is not allowed")]

@@ -48,6 +48,7 @@ mod sorted_set;
 mod stream;
 mod stream_group;
 mod stream_info;
+mod stream_pending;
 mod stream_read;
 mod string;
 mod string_range;
@@ -97,6 +98,7 @@ const TABLE: &[Family] = &[
     stream::FAMILY,
     stream_group::FAMILY,
     stream_info::FAMILY,
+    stream_pending::FAMILY,
     stream_read::FAMILY,
     string::FAMILY,
     string_range::FAMILY,

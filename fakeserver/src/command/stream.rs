@@ -141,7 +141,7 @@ fn xtrim(call: &mut WriteCall<'_>) -> CommandResult {
             return Err(CommandError::Syntax);
         }
     }
-    let trim = options.finish(call.config)?;
+    let trim = options.finish(call.config, true)?;
     let trim = trim.ok_or(CommandError::TrimWithoutStrategy)?;
     let Some(stream) = call.keyspace.write::<Stream>(key)? else {
         return Ok(Reply::Integer(0));
@@ -218,7 +218,7 @@ impl AddOptions {
         };
         Ok(AddOptions {
             must_exist,
-            trim: trim.finish(config)?,
+            trim: trim.finish(config, false)?,
             id,
         })
     }
@@ -264,10 +264,13 @@ impl TrimOptions {
         Ok(())
     }
 
-    fn finish(self, config: &Config) -> Result<Option<Trim>, CommandError> {
+    fn finish(self, config: &Config, is_required: bool) -> Result<Option<Trim>, CommandError> {
         let Some(to) = self.to else {
             return match self.limit {
                 Some(1..) => Err(CommandError::TrimLimitNeedsStrategy),
+                // Redis cannot tell this limit from none where it looks for the strategy.
+                Some(_) if !is_required => Err(CommandError::TrimLimitNeedsApproximation),
+                _ if is_required => Err(CommandError::TrimWithoutStrategy),
                 _ => Ok(None),
             };
         };

@@ -66,7 +66,7 @@ fn xread(call: &mut ReadCall<'_>) -> CommandResult {
         }
     }
     if found.is_empty() {
-        let rewritten = query.with_ids(call.request, &after);
+        let rewritten = with_ids(call.request, &after);
         call.wait = query.wait(Some(rewritten));
         return Ok(Reply::NullArray);
     }
@@ -319,16 +319,16 @@ impl<'a> Query<'a> {
             rewritten,
         })
     }
+}
 
-    /// The request with ids that do not change any more.
-    fn with_ids(&self, request: &Request, ids: &[StreamId]) -> Request {
-        let kept = request.len().saturating_sub(ids.len());
-        let mut rewritten = Request::new(request.words().take(kept));
-        for id in ids {
-            rewritten.push(id.to_string().as_bytes());
-        }
-        rewritten
+/// A request with ids that do not change any more in the place of its last words.
+fn with_ids(request: &Request, ids: &[StreamId]) -> Request {
+    let kept = request.len().saturating_sub(ids.len());
+    let mut rewritten = Request::new(request.words().take(kept));
+    for id in ids {
+        rewritten.push(id.to_string().as_bytes());
     }
+    rewritten
 }
 
 /// The first half of what stands behind STREAMS.

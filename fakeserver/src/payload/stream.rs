@@ -77,7 +77,9 @@ fn node<'a>(master: StreamId, entries: impl ExactSizeIterator<Item = &'a Entry>)
             pack.push_integer(len + 3);
         } else {
             pack.push_integer(len);
-            entry.words.iter().for_each(|word| pack.push(word));
+            for word in &entry.words {
+                pack.push(word);
+            }
             pack.push_integer(2 * len + 4);
         }
     }
@@ -91,7 +93,9 @@ fn head(pack: &mut Writer, count: i64, fields: &[&Blob]) {
     pack.push_integer(count);
     pack.push_integer(0);
     pack.push_integer(fields.len() as i64);
-    fields.iter().for_each(|field| pack.push(field));
+    for field in fields {
+        pack.push(field);
+    }
     pack.push_integer(0);
 }
 

@@ -290,3 +290,160 @@ fn radix_nodes_len(keys: &[[u8; 16]], depth: usize) -> usize {
     let below: usize = children.map(|keys| radix_nodes_len(keys, fork + 1)).sum();
     chain + 1 + below
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: NodeLimits = NodeLimits {
+        bytes_max: 4096,
+        entries_max: 5,
+    };
+
+    fn id(ms: u64) -> StreamId {
+        StreamId { ms, seq: 1 }
+    }
+
+    fn entry(ms: u64) -> Entry {
+        let words = [Blob::from("field"), Blob::from(ms.to_string())];
+        Entry {
+            id: id(ms),
+            words: words.into(),
+        }
+    }
+
+    fn stream(ids: impl IntoIterator<Item = u64>) -> Stream {
+        let mut stream = Stream::default();
+        ids.into_iter().for_each(|ms| stream.add(entry(ms), LIMITS));
+        stream
+    }
+
+    #[test]
+    fn it_agrees_with_a_sorted_map_whatever_is_added_deleted_and_trimmed() {
+        for seed in 0..20 {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let (mut stream, mut model) = (Stream::default(), BTreeMap::new());
+            for ms in 1..600 {
+                stream.add(entry(ms), LIMITS);
+                model.insert(id(ms), entry(ms));
+                if rng.u8(0..3) == 0 {
+                    let gone = id(rng.u64(1..=ms));
+                    assert_eq!(stream.delete(gone), model.remove(&gone).is_some());
+                }
+                if rng.u8(0..40) == 0 {
+                    let keep = rng.usize(0..=model.len());
+                    let to = if rng.bool() {
+                        TrimTo::Len(keep)
+                    } else {
+                        TrimTo::Id(id(rng.u64(1..=ms)))
+                    };
+                    let before = model.len();
+                    match to {
+                        TrimTo::Len(keep) => {
+                            while model.len() > keep {
+                                model.pop_first();
+                            }
+                        }
+                        TrimTo::Id(id) => model = model.split_off(&id),
+                    }
+                    let trim = Trim {
+                        to,
+                        is_approximate: false,
+                        limit: 0,
+                    };
+                    assert_eq!(stream.trim(trim), before - model.len());
+                }
+                assert_eq!(stream.len(), model.len());
+                let (start, end) = (id(rng.u64(0..=ms)), id(rng.u64(0..=ms)));
+                let (start, end) = (start.min(end), start.max(end));
+                assert!(
+                    stream
+                        .range(start, end)
+                        .eq(model.range(start..=end).map(|(_, entry)| entry))
+                );
+                assert!(stream.iter().rev().eq(model.values().rev()));
+                assert_eq!(stream.get(start), model.get(&start));
+            }
+        }
+    }
+
+    #[test]
+    fn an_approximate_trim_removes_whole_nodes_within_its_limit() {
+        let trim = |to, limit| Trim {
+            to,
+            is_approximate: true,
+            limit,
+        };
+        let mut stream = stream(1..=18);
+        assert_eq!(stream.nodes_len(), 4);
+        assert_eq!(stream.trim(trim(TrimTo::Len(14), 0)), 0);
+        assert_eq!(stream.trim(trim(TrimTo::Len(13), 0)), 5);
+        assert_eq!(stream.trim(trim(TrimTo::Id(id(17)), 4)), 0);
+        assert_eq!(stream.trim(trim(TrimTo::Id(id(17)), 9)), 5);
+        assert_eq!(stream.trim(trim(TrimTo::Id(id(17)), 0)), 5);
+        assert_eq!(stream.first_id(), id(16));
+    }
+
+    #[test]
+    fn a_node_is_full_by_its_bytes_too() {
+        // Recorded from redis-server 7.0.15 with `stream-node-max-bytes` at 100: nodes begin at these entries.
+        let limits = NodeLimits {
+            bytes_max: 100,
+            entries_max: 100,
+        };
+        let mut stream = Stream::default();
+        let long = "x".repeat(40);
+        let entries = [
+            (1, "a", &*long),
+            (2, "a", &*long),
+            (3, "a", "1"),
+            (4, "a", "1"),
+            (5, "b", "1234567890"),
+            (256, "b", &*long),
+        ];
+        for (ms, field, value) in entries {
+            let words = [Blob::from(field), Blob::from(value)].into();
+            stream.add(Entry { id: id(ms), words }, limits);
+        }
+        let masters: Vec<_> = stream.nodes().map(|(master, _)| master.ms).collect();
+        assert_eq!(masters, [1, 2, 256]);
+        assert_eq!(stream.radix_nodes_len(), 9);
+    }
+
+    #[test]
+    fn the_radix_tree_is_counted_as_redis_builds_it() {
+        let of = |ids: &[u64]| {
+            let limits = NodeLimits {
+                bytes_max: 1,
+                entries_max: 1,
+            };
+            let mut stream = Stream::default();
+            for ms in ids {
+                stream.add(entry(*ms), limits);
+            }
+            stream.radix_nodes_len()
+        };
+        assert_eq!(of(&[]), 1);
+        assert_eq!(of(&[1]), 2);
+        // A chain, a fork, two chains and two ends.
+        assert_eq!(of(&[1, 2]), 6);
+        assert_eq!(of(&[1, 2, 300]), 9);
+    }
+
+    #[test]
+    fn a_groups_lag_is_unknown_behind_a_tombstone() {
+        let mut stream = stream(1..=6);
+        let mut group = Group::new(StreamId::ZERO, None);
+        assert_eq!(stream.lag(&group), Some(6));
+        group = Group::new(id(2), Some(2));
+        assert_eq!(stream.lag(&group), Some(4));
+        stream.delete(id(4));
+        assert_eq!(stream.lag(&group), None);
+        stream.delete(id(1));
+        stream.delete(id(2));
+        stream.delete(id(3));
+        assert_eq!(stream.lag(&group), Some(4));
+        assert_eq!(stream.entries_up_to(id(6)), Some(6));
+        assert_eq!(stream.entries_up_to(id(7)), None);
+    }
+}
