@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeSet,
-    env,
     sync::{Condvar, LazyLock, Mutex, PoisonError, RwLock, mpsc},
     thread,
 };
@@ -163,12 +162,10 @@ fn run(test: impl Fn(&Backend)) {
 }
 
 fn hosts() -> Vec<(&'static str, Host)> {
-    let mut hosts = Vec::new();
-    // The fake does not know all of the store's commands yet.
-    if env::var_os("STORE_ON_FAKES").is_some() {
-        hosts.push(("fake in memory", Host::Memory(Server::new())));
-        hosts.push(("fake over TCP", Host::Tcp(Server::start())));
-    }
+    let mut hosts = vec![
+        ("fake in memory", Host::Memory(Server::new())),
+        ("fake over TCP", Host::Tcp(Server::start())),
+    ];
     if let Some(address) = &*REAL {
         hosts.push(("redis-server", Host::Real(address.clone(), Lease::take())));
     }
