@@ -2,6 +2,8 @@
 //!
 //! `cargo bench -p fakeserver --bench engine`. How the program compares with redis-server is the `peers` benchmark's matter.
 
+use std::fmt::Write as _;
+
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use fakeserver::clock::Timestamp;
@@ -57,7 +59,8 @@ impl Host {
 fn request(words: &[&str]) -> Vec<u8> {
     let mut out = format!("*{}\r\n", words.len());
     for word in words {
-        out.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+        // Writing to a String cannot fail.
+        let _ = write!(out, "${}\r\n{word}\r\n", word.len());
     }
     out.into_bytes()
 }
@@ -94,7 +97,7 @@ fn start_to_first_pong() -> usize {
     Host::new().exchange(b"PING\r\n").len()
 }
 
-#[divan::bench(args = PIPELINES)]
+#[divan::bench(args = PIPELINES, min_time = 0.2)]
 fn get(bencher: Bencher<'_, '_>, pipeline: usize) {
     let mut host = Host::new();
     for at in 0..KEYS {
@@ -107,7 +110,7 @@ fn get(bencher: Bencher<'_, '_>, pipeline: usize) {
     batches(bencher, pipeline, &mut host, |key| request(&["GET", key]));
 }
 
-#[divan::bench(args = PIPELINES)]
+#[divan::bench(args = PIPELINES, min_time = 0.2)]
 fn set(bencher: Bencher<'_, '_>, pipeline: usize) {
     batches(bencher, pipeline, &mut Host::new(), |key| {
         request(&["SET", key, "0123456789abcdef"])
@@ -119,7 +122,7 @@ const COMMIT: &str = "local d = redis.call('GET', KEYS[1]) \
     if d and cjson.decode(d).version == nil then return -1 end \
     redis.call('SET', KEYS[1], ARGV[1]) return 1";
 
-#[divan::bench(args = PIPELINES)]
+#[divan::bench(args = PIPELINES, min_time = 0.2)]
 fn evalsha(bencher: Bencher<'_, '_>, pipeline: usize) {
     let mut host = Host::new();
     let reply = host
@@ -128,12 +131,15 @@ fn evalsha(bencher: Bencher<'_, '_>, pipeline: usize) {
     let reply = String::from_utf8_lossy(&reply);
     let digest = reply.lines().nth(1).unwrap_or_default().to_owned();
     let document = format!("{{\"version\":1,\"data\":\"{}\"}}", "x".repeat(1000));
+    for at in 0..KEYS {
+        host.exchange(&request(&["SET", &format!("key:{at:06}"), &document]));
+    }
     batches(bencher, pipeline, &mut host, |key| {
         request(&["EVALSHA", &digest, "1", key, &document])
     });
 }
 
-#[divan::bench(args = PIPELINES)]
+#[divan::bench(args = PIPELINES, min_time = 0.2)]
 fn multi_of_five(bencher: Bencher<'_, '_>, pipeline: usize) {
     batches(bencher, pipeline, &mut Host::new(), |key| {
         let mut bytes = request(&["MULTI"]);

@@ -24,6 +24,8 @@ pub(crate) struct Wait {
     pub timeout_reply: Option<Reply>,
     /// The request to run when woken, if it is not the client's own (`XREAD` turns `$` into an id).
     pub rewritten: Option<Request>,
+    /// Whether the client is to hear of it when a key is gone (`XREADGROUP`).
+    pub needs_key: bool,
 }
 
 /// A client that waits.
@@ -36,6 +38,8 @@ pub(crate) struct Blocked {
     pub deadline: Option<Timestamp>,
     /// What the client is answered when its time is over.
     pub timeout_reply: Reply,
+    /// Whether the client is to hear of it when a key is gone.
+    pub needs_key: bool,
     /// Place in the order of arrival.
     pub ticket: u64,
 }

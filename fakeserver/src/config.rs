@@ -61,6 +61,8 @@ pub struct Config {
     pub client_query_buffer_limit: i64,
     /// `client-output-buffer-limit`
     pub client_output_buffer_limit: OutputLimits,
+    /// Estimated bytes from which on commands that may need more are refused, 0 for no limit (`maxmemory`, under `noeviction`).
+    pub maxmemory: u64,
     /// `maxclients`
     pub maxclients: i64,
     /// Milliseconds after which a script may be interrupted (`busy-reply-threshold`, once `lua-time-limit`).
@@ -99,6 +101,7 @@ impl Default for Config {
             proto_max_bulk_len: 512 * 1024 * 1024,
             client_query_buffer_limit: 1024 * 1024 * 1024,
             client_output_buffer_limit: OutputLimits::default(),
+            maxmemory: 0,
             maxclients: 10_000,
             busy_reply_threshold: 5000,
             latency_tracking: true,

@@ -3,12 +3,12 @@
 
 use crate::blocking::{Blocked, Wait};
 use crate::command::{
-    Access, Caller, ControlCall, Flag, Handler, ReadCall, Row, WriteCall, lookup,
+    Access, Caller, ControlCall, Flag, Handler, ReadCall, Row, WriteCall, is_exhausted, lookup,
 };
 use crate::engine::{Engine, OUTPUT_CHECK_MIN};
 use crate::error::CommandError;
 use crate::keyspace::DbIndex;
-use crate::session::{Queued, SessionId};
+use crate::session::{Queued, Session, SessionId};
 use crate::value::Blob;
 use crate::wire::{Protocol, Reply, Request};
 
@@ -103,6 +103,9 @@ impl Engine {
         if session.transaction.is_some() && row.has(Flag::NoMulti) {
             return Err(CommandError::NotAllowedInTransaction);
         }
+        if self.config.maxmemory > 0 && needs_memory(session, row) && is_exhausted(self) {
+            return Err(CommandError::OutOfMemory);
+        }
         if session.protocol == Protocol::Resp2
             && !row.has(Flag::Subscriber)
             && self.pubsub.is_subscriber(id)
@@ -155,17 +158,8 @@ impl Engine {
         self.keyspace.select(db);
         self.remove_due_keys_of(row, request);
         match row.handler() {
-            Handler::Read(handler) => handler(&mut ReadCall {
-                row,
-                request,
-                keyspace: &self.keyspace,
-                config: &self.config,
-                rng: &mut self.rng,
-                now: self.keyspace.now(),
-            })
-            .into(),
-            Handler::Write(handler) => {
-                let (reply, wait) = self.call_write(row, request, handler, None);
+            Handler::Read(_) | Handler::Write(_) => {
+                let (reply, wait) = self.call_on_keyspace(row, request, None);
                 match wait {
                     Some(wait) if caller == Caller::Client => {
                         self.block(id, db, row, request, wait, reply)
@@ -187,6 +181,33 @@ impl Engine {
             }
             // `resolve` never answers a container that was given a subcommand, and its arity asks for one.
             Handler::Container => Reply::Error(CommandError::WrongArity(row.full_name().into())),
+        }
+    }
+
+    /// Runs a handler that sees the keyspace and nothing else, and can wait; `woken_by` is the key that woke it.
+    fn call_on_keyspace(
+        &mut self,
+        row: &'static Row,
+        request: &Request,
+        woken_by: Option<&[u8]>,
+    ) -> (Reply, Option<Wait>) {
+        match row.handler() {
+            Handler::Read(handler) => {
+                let mut call = ReadCall {
+                    row,
+                    request,
+                    keyspace: &self.keyspace,
+                    config: &self.config,
+                    rng: &mut self.rng,
+                    now: self.keyspace.now(),
+                    woken_by,
+                    wait: None,
+                };
+                let reply = handler(&mut call).into();
+                (reply, call.wait)
+            }
+            Handler::Write(handler) => self.call_write(row, request, handler, woken_by),
+            Handler::Control(_) | Handler::Container => (Reply::Nothing, None),
         }
     }
 
@@ -238,7 +259,8 @@ impl Engine {
 
     /// Redis deletes a due key when a command looks it up (db.c, `expireIfNeeded`); the handlers never see one anyway.
     fn remove_due_keys_of(&mut self, row: &'static Row, request: &Request) {
-        if self.keyspace.deadlines_len() == 0 {
+        // While writes are paused nothing is deleted either; handlers never see a due key anyway.
+        if self.keyspace.deadlines_len() == 0 || self.is_paused() {
             return;
         }
         row.keys().visit(request, Access::Read, |at, _| {
@@ -269,6 +291,7 @@ impl Engine {
             keys: wait.keys,
             deadline,
             timeout_reply: wait.timeout_reply.unwrap_or(reply),
+            needs_key: wait.needs_key,
             ticket: self.queues.ticket(),
         };
         self.queues.insert(id, &blocked);
@@ -307,16 +330,20 @@ impl Engine {
         }
     }
 
-    /// Serves those who wait for a key that was written, until it is gone.
+    /// Serves those who wait for a key that was written; who needs the key hears of it when it is gone.
     fn serve_waiting_for(&mut self, place: &(DbIndex, Blob)) {
         let mut served = 0;
         while let Some((ticket, id)) = self.queues.next_for(place, served) {
             served = ticket;
             self.keyspace.select(place.0);
-            if !self.keyspace.exists(&place.1) {
-                return;
+            let is_concerned = self.keyspace.exists(&place.1)
+                || self.sessions.get(&id).is_some_and(|session| {
+                    let blocked = session.blocked.as_ref();
+                    blocked.is_some_and(|blocked| blocked.needs_key)
+                });
+            if is_concerned {
+                self.serve(id, &place.1);
             }
-            self.serve(id, &place.1);
         }
     }
 
@@ -329,13 +356,14 @@ impl Engine {
         else {
             return;
         };
-        let Handler::Write(handler) = blocked.row.handler() else {
+        // What waits as part of the engine (WAIT) is not served by a key.
+        if !matches!(blocked.row.handler(), Handler::Read(_) | Handler::Write(_)) {
             return;
-        };
+        }
         self.keyspace.set_now(self.now);
         self.keyspace.select(blocked.db);
         self.remove_due_keys_of(blocked.row, &blocked.request);
-        let (reply, wait) = self.call_write(blocked.row, &blocked.request, handler, Some(key));
+        let (reply, wait) = self.call_on_keyspace(blocked.row, &blocked.request, Some(key));
         if wait.is_none() {
             self.unblock(id);
             self.send(id, reply);
@@ -376,6 +404,16 @@ fn find(request: &Request) -> Option<&'static Row> {
         Some(name) if !row.subcommands().is_empty() => row.subcommand(name),
         _ => Some(row),
     }
+}
+
+/// Whether a command, or one of those that EXEC will run, may need more memory.
+fn needs_memory(session: &Session, row: &Row) -> bool {
+    let mut queued = session
+        .transaction
+        .iter()
+        .flat_map(|transaction| &transaction.queue);
+    row.has(Flag::DenyOom)
+        || row.has(Flag::EndsTransaction) && queued.any(|queued| queued.row.has(Flag::DenyOom))
 }
 
 /// Redis prints at most this many bytes of a name and of all arguments together.

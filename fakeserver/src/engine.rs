@@ -235,7 +235,7 @@ impl Engine {
         let due = self
             .keyspace
             .next_deadline()
-            .filter(|_| self.config.active_expire);
+            .filter(|_| self.config.active_expire && !self.is_paused());
         // A key is due once its deadline has passed, hence the millisecond more.
         let due = due.map(|deadline| Timestamp::from_millis(deadline.saturating_add(1)));
         [due, self.queues.next_deadline(), self.pause.end()]
@@ -254,7 +254,7 @@ impl Engine {
         while let Some(id) = self.queues.first_due(now) {
             self.time_out(id);
         }
-        if self.config.active_expire {
+        if self.config.active_expire && !self.is_paused() {
             self.keyspace.remove_due(EXPIRE_SLICE);
         }
         self.after_command();

@@ -10,6 +10,9 @@ use crate::value::Blob;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CommandError {
+    /// `XAUTOCLAIM COUNT` below 1.
+    #[error("ERR COUNT must be > 0")]
+    AutoclaimCount,
     /// A bit's offset that is no integer, or beyond the longest string.
     #[error("ERR bit offset is not an integer or out of range")]
     BitOffset,
@@ -30,6 +33,9 @@ pub enum CommandError {
     /// `BITPOS` of something that is no bit.
     #[error("ERR The bit argument must be 1 or 0.")]
     BitposOfOtherBit,
+    /// `XGROUP CREATE` of a group that there is.
+    #[error("BUSYGROUP Consumer Group name already exists")]
+    BusyGroup,
     /// A `COUNT` below 0 where 0 means all.
     #[error("ERR COUNT can't be negative")]
     CountNegative,
@@ -62,6 +68,15 @@ pub enum CommandError {
     /// `DISCARD` outside of a transaction.
     #[error("ERR DISCARD without MULTI")]
     DiscardWithoutMulti,
+    /// `XSETID ENTRIESADDED` below 0.
+    #[error("ERR entries_added must be positive")]
+    EntriesAddedNegative,
+    /// `XSETID ENTRIESADDED` below the number of entries.
+    #[error("ERR The entries_added specified in XSETID is smaller than the target stream length")]
+    EntriesAddedTooFew,
+    /// `XGROUP ENTRIESREAD` below -1.
+    #[error("ERR value for ENTRIESREAD must be positive or -1")]
+    EntriesReadNegative,
     /// `EXEC` of a transaction in which a command could not be queued.
     #[error("EXECABORT Transaction discarded because of previous errors.")]
     ExecAbort,
@@ -74,6 +89,20 @@ pub enum CommandError {
     /// `EXPIRE` and its kin with GT and LT.
     #[error("ERR GT and LT options at the same time are not compatible")]
     ExpireOrdersExclude,
+    /// `XGROUP` of a missing key.
+    #[error(
+        "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create an empty stream automatically."
+    )]
+    GroupNeedsKey,
+    /// `XREADGROUP` without GROUP.
+    #[error("ERR Missing GROUP option for XREADGROUP")]
+    GroupOptionMissing,
+    /// `XREAD GROUP`.
+    #[error("ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.")]
+    GroupOptionOfXread,
+    /// `XREADGROUP` that waited for a group which was destroyed.
+    #[error("NOGROUP the consumer group this client was blocked on no longer exists")]
+    GroupVanished,
     /// `HINCRBYFLOAT` of a field that holds something else.
     #[error("ERR hash value is not a float")]
     HashValueNotAFloat,
@@ -104,6 +133,17 @@ pub enum CommandError {
     /// A relative or absolute time that does not fit.
     #[error("ERR invalid expire time in '{0}' command")]
     InvalidExpire(&'static str),
+    /// A minimal idle time that is no integer; the command's name in upper case.
+    #[error("ERR Invalid min-idle-time argument for {0}")]
+    InvalidMinIdleTime(&'static str),
+    /// An option's value that is no integer.
+    #[error("ERR Invalid {0} option argument for XCLAIM")]
+    InvalidXclaimOption(&'static str),
+    /// `XREADGROUP` with `$`.
+    #[error(
+        "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set."
+    )]
+    LastIdOfXread,
     /// `LCS` asked for both of its other replies.
     #[error("ERR If you want both the length and indexes, please just use IDX.")]
     LcsLengthAndIndexes,
@@ -136,6 +176,14 @@ pub enum CommandError {
     /// A float argument that must be finite.
     #[error("ERR value is NaN or Infinity")]
     NanOrInfinity,
+    /// `XREAD` with `>`.
+    #[error(
+        "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."
+    )]
+    NewIdOfXread,
+    /// `XREAD NOACK`.
+    #[error("ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.")]
+    NoackOptionOfXread,
     /// A command before authentication.
     #[error("NOAUTH Authentication required.")]
     NoAuth,
@@ -182,6 +230,9 @@ pub enum CommandError {
     /// A negative offset into a string.
     #[error("ERR offset is out of range")]
     OffsetOutOfRange,
+    /// A command that may need memory, beyond `maxmemory`.
+    #[error("OOM command not allowed when used memory > 'maxmemory'.")]
+    OutOfMemory,
     /// An index or length out of its range.
     #[error("ERR value is out of range")]
     OutOfRange,
@@ -228,6 +279,38 @@ pub enum CommandError {
     /// A limit of a score range that is no number.
     #[error("ERR min or max is not a float")]
     ScoreRangeInvalid,
+    /// An exclusive end of a range that has nothing before it.
+    #[error("ERR invalid end ID for the interval")]
+    StreamEndInvalid,
+    /// `XADD` behind the highest id.
+    #[error("ERR The stream has exhausted the last possible ID, unable to add more items")]
+    StreamExhausted,
+    /// `XSETID` below its own MAXDELETEDID.
+    #[error("ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id")]
+    StreamIdBelowGiven,
+    /// `XSETID` below the last entry.
+    #[error("ERR The ID specified in XSETID is smaller than the target stream top item")]
+    StreamIdBelowTop,
+    /// A text that is no id of a stream entry.
+    #[error("ERR Invalid stream ID specified as stream command argument")]
+    StreamIdInvalid,
+    /// `XADD` of an id that is not above the last one.
+    #[error("ERR The ID specified in XADD is equal or smaller than the target stream top item")]
+    StreamIdNotAbove,
+    /// `XADD` of the lowest id.
+    #[error("ERR The ID specified in XADD must be greater than 0-0")]
+    StreamIdZero,
+    /// An exclusive start of a range that has nothing behind it.
+    #[error("ERR invalid start ID for the interval")]
+    StreamStartInvalid,
+    /// `XREADGROUP` that waited for a key which is gone.
+    #[error("UNBLOCKED the stream key no longer exists")]
+    StreamVanished,
+    /// `XREAD` and `XREADGROUP` with an odd number of words behind STREAMS.
+    #[error(
+        "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified."
+    )]
+    StreamsUnbalanced,
     /// A string that would become longer than the protocol can carry.
     #[error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")]
     StringTooLong,
@@ -243,6 +326,24 @@ pub enum CommandError {
     /// A timeout that is no integer.
     #[error("ERR timeout is not an integer or out of range")]
     TimeoutNotAnInteger,
+    /// `LIMIT` of an exact trim.
+    #[error("ERR syntax error, LIMIT cannot be used without the special ~ option")]
+    TrimLimitNeedsApproximation,
+    /// `LIMIT` without a trim.
+    #[error("ERR syntax error, LIMIT cannot be used without specifying a trimming strategy")]
+    TrimLimitNeedsStrategy,
+    /// `LIMIT` of a trim below 0.
+    #[error("ERR The LIMIT argument must be >= 0.")]
+    TrimLimitNegative,
+    /// `MAXLEN` of a trim below 0.
+    #[error("ERR The MAXLEN argument must be >= 0.")]
+    TrimMaxlenNegative,
+    /// `MAXLEN` and `MINID` in one trim.
+    #[error("ERR syntax error, MAXLEN and MINID options at the same time are not compatible")]
+    TrimStrategies,
+    /// `XTRIM` with options alone.
+    #[error("ERR syntax error, XTRIM must be called with a trimming strategy")]
+    TrimWithoutStrategy,
     /// `WATCH` inside of a transaction.
     #[error("ERR WATCH inside MULTI is not allowed")]
     WatchInsideMulti,

@@ -94,6 +94,11 @@ impl Engine {
         }
     }
 
+    /// Whether a pause of any kind is under way.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.pause.mode(self.now).is_some()
+    }
+
     /// Whether `CLIENT PAUSE` holds back this command.
     pub(crate) fn holds_back(&self, id: SessionId, row: &Row) -> bool {
         let writes = |row: &Row| row.has(Flag::Write) || row.has(Flag::MayReplicate);

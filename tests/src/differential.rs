@@ -50,13 +50,11 @@ impl<'a> Side<'a> {
 
     fn call(&mut self, step: &Step) -> Received {
         let raw = &mut self.clients[step.client];
-        match &mut self.mutant {
-            Some((mutant, memory)) => mutant.call(raw, memory, step),
-            None => {
-                raw.request(&step.words);
-                raw.receive(PATIENCE)
-            }
+        if let Some((mutant, memory)) = &mut self.mutant {
+            return mutant.call(raw, memory, step);
         }
+        raw.request(&step.words);
+        raw.receive(PATIENCE)
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! It knows nothing of the engine's own encoder, so that a fault there cannot hide here.
 
+use std::fmt::Write as _;
+
 /// One reply. Two frames are equal exactly when their bytes are: lengths in any other than the shortest form are refused.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Frame {
@@ -179,7 +181,8 @@ pub fn printable(bytes: &[u8]) -> String {
         if matches!(byte, b' '..=b'~') && byte != b'\\' {
             text.push(byte as char);
         } else {
-            text.push_str(&format!("\\x{byte:02x}"));
+            // Writing to a String cannot fail.
+            let _ = write!(text, "\\x{byte:02x}");
         }
     }
     text

@@ -1,5 +1,7 @@
 //! Clients as people use them: redis-rs in its forms and both protocols, redis-cli, redis-benchmark.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends there")]
+
 use std::process::{Command, Stdio};
 
 use redis::aio::MultiplexedConnection;
@@ -33,9 +35,9 @@ fn each_socket(test: impl Fn(&Backend, &Client)) {
 fn commands(connection: &mut dyn ConnectionLike) {
     let mut run = |words: &[&str]| -> RedisResult<Value> {
         let mut cmd = redis::Cmd::new();
-        words.iter().for_each(|word| {
+        for word in words {
             cmd.arg(*word);
-        });
+        }
         connection.req_command(&cmd).and_then(Value::extract_error)
     };
     assert_eq!(run(&["SET", "k", "v"]).unwrap(), Value::Okay);

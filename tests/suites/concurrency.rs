@@ -1,5 +1,7 @@
 //! Stresses over sockets: many connections at once, nothing lost and nothing torn.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends there")]
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;

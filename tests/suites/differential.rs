@@ -3,6 +3,12 @@
 //! Without `REDIS_URL` the reference is the fake itself over TCP, with another seed: what depends on a hash table's order or on
 //! the driver still shows. `DIFFERENTIAL_PROGRAMS` and `DIFFERENTIAL_SEED` choose how many programs and which.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on ends there, and tells what it has covered"
+)]
+
 use std::cell::RefCell;
 use std::io::Write as _;
 use std::path::Path;
@@ -107,9 +113,14 @@ fn random_programs_get_the_same_replies() {
     let outcome = runner(programs_count(), seed()).run(&programs(), |program| {
         run(&program).map_err(TestCaseError::fail)
     });
-    if let Err(TestError::Fail(_, program)) = outcome {
-        let program = program.shrink(|shorter| run(shorter).is_err());
-        failures.extend(run(&program).err().map(|why| (why, program)));
+    match outcome {
+        Ok(()) => {}
+        Err(TestError::Abort(why)) => panic!("the programs ended early: {why}"),
+        Err(TestError::Fail(panic, program)) => {
+            let program = program.shrink(|shorter| run(shorter).is_err());
+            let why = run(&program).err().unwrap_or_else(|| panic.to_string());
+            failures.push((why, program));
+        }
     }
     tell(&coverage.borrow());
     for (at, (_, program)) in failures.iter().enumerate() {

@@ -153,6 +153,22 @@ fn a_pause_ends_by_the_servers_clock() {
 }
 
 #[test]
+fn no_key_is_deleted_during_a_pause_but_due_ones_are_hidden() {
+    let server = Server::builder().clock(Clock::frozen_at(1_000_000)).build();
+    let mut raw = Raw::memory(&server);
+    call(&mut raw, "SET k v PX 10");
+    call(&mut raw, "SET watched v PX 10");
+    assert_eq!(call(&mut raw, "CLIENT PAUSE 500 WRITE"), "+OK");
+    server.advance(Duration::from_millis(100));
+    assert_eq!(call(&mut raw, "GET k"), "$-1");
+    assert_eq!(call(&mut raw, "DBSIZE"), ":2");
+    assert!(call(&mut raw, "INFO stats").contains("expired_keys:0"));
+    server.advance(Duration::from_millis(500));
+    assert_eq!(call(&mut raw, "DBSIZE"), ":0");
+    assert!(call(&mut raw, "INFO stats").contains("expired_keys:2"));
+}
+
+#[test]
 fn a_monitor_sees_what_is_run_but_no_administration() {
     let server = Server::builder().clock(Clock::frozen_at(1_500)).build();
     let (mut monitor, mut client) = (Raw::memory(&server), Raw::memory(&server));

@@ -1,5 +1,7 @@
 //! Transcripts and past failures, on every backend; with `RECORD=1` their replies are taken from the real server instead.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends there")]
+
 use std::path::{Path, PathBuf};
 
 use tests::server::{Backend, Kind, real_url};

@@ -1,7 +1,7 @@
 //! The standalone server, for tests in any language.
 
 use std::io::{self, Write};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -62,33 +62,24 @@ fn main() -> ExitCode {
 }
 
 fn run(server: &Server, bind: IpAddr) -> ExitCode {
-    let address = std::net::SocketAddr::new(bind, server.port());
-    let ready =
-        writeln!(io::stdout(), "Ready: redis://{address}").and_then(|()| io::stdout().flush());
-    if let Err(error) = ready {
-        eprintln!("fakeserver: cannot write the ready line: {error}");
-        return ExitCode::FAILURE;
-    }
-    match wait_for_signal(server) {
+    let address = SocketAddr::new(bind, server.port());
+    match serve_until_asked_to_end(server, address) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("fakeserver: cannot wait for signals: {error}");
+            eprintln!("fakeserver: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
 #[cfg(unix)]
-fn wait_for_signal(server: &Server) -> io::Result<()> {
+fn serve_until_asked_to_end(server: &Server, address: SocketAddr) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
-        let (mut interrupt, mut terminate) = (
-            signal(SignalKind::interrupt())?,
-            signal(SignalKind::terminate())?,
-        );
+    runtime()?.block_on(async {
+        // Whoever reads the ready line may send a signal at once, so the handlers come first.
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        say_ready(address)?;
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
@@ -99,16 +90,27 @@ fn wait_for_signal(server: &Server) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn wait_for_signal(server: &Server) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
+fn serve_until_asked_to_end(server: &Server, address: SocketAddr) -> io::Result<()> {
+    runtime()?.block_on(async {
+        say_ready(address)?;
         tokio::select! {
             result = tokio::signal::ctrl_c() => result,
             () = server.until_shutdown() => Ok(()),
         }
     })
+}
+
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+}
+
+/// Tells whoever started the program that it can connect now.
+fn say_ready(address: SocketAddr) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "Ready: redis://{address}")?;
+    out.flush()
 }
 
 /// The standard library's hash maps are seeded by the operating system, which is as good as a seed gets here.

@@ -60,6 +60,10 @@ pub(crate) struct ReadCall<'a> {
     pub config: &'a Config,
     pub rng: &'a mut fastrand::Rng,
     pub now: Timestamp,
+    /// The key that woke the client whose command is run again; nothing at the first try.
+    pub woken_by: Option<&'a [u8]>,
+    /// What the handler waits for, if it cannot be served now.
+    pub wait: Option<Wait>,
 }
 
 /// What a `write` handler may change.
@@ -102,6 +106,7 @@ impl WriteCall<'_> {
             timeout_ms,
             timeout_reply: None,
             rewritten: None,
+            needs_key: false,
         });
     }
 

@@ -42,6 +42,11 @@ impl Digest {
             Value::SortedSet(set) => set.iter().for_each(|item| {
                 self.add_pair(&item.member, number::format_double(item.score).as_bytes());
             }),
+            Value::Stream(stream) => stream.iter().for_each(|entry| {
+                // The id is spelled with a point here and nowhere else.
+                self.add(format!("{}.{}", entry.id.ms, entry.id.seq).as_bytes());
+                entry.words.iter().for_each(|word| self.add(word));
+            }),
         }
         if entry.deadline().is_some() {
             self.add_unordered(b"!!expire!!");
@@ -72,6 +77,7 @@ fn type_code(value: &Value) -> u32 {
         Value::Set(_) => 2,
         Value::SortedSet(_) => 3,
         Value::Hash(_) => 4,
+        Value::Stream(_) => 6,
     }
 }
 

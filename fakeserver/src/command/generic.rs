@@ -222,6 +222,7 @@ fn wait(call: &mut ControlCall<'_>) -> CommandResult {
         timeout_ms,
         timeout_reply: None,
         rewritten: None,
+        needs_key: false,
     };
     let db = call.engine.keyspace.selected();
     let at_time_out = Reply::Integer(0);

@@ -83,9 +83,9 @@ pub(super) fn help_of(container: &str) -> Reply {
 }
 
 /// The error of a subcommand that checks the number of its arguments itself.
-pub(super) fn subcommand_syntax(call: &ControlCall<'_>) -> CommandError {
-    let typed = call.request.get(1).unwrap_or_default();
-    let container = call.row.full_name().split('|').next().unwrap_or_default();
+pub(super) fn subcommand_syntax<'a>(call: &impl Words<'a>) -> CommandError {
+    let typed = call.request().get(1).unwrap_or_default();
+    let container = call.row().full_name().split('|').next().unwrap_or_default();
     let container = container.to_ascii_uppercase();
     let parts: [&[u8]; 5] = [
         b"ERR unknown subcommand or wrong number of arguments for '",

@@ -7,7 +7,7 @@ use super::{Command, CommandResult, ControlCall, Flag, KeySpec, ReadCall, Words}
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::keyspace::{DbIndex, Entry, Value};
-use crate::value::{Blob, StringValue, number};
+use crate::value::{Blob, StringValue};
 use crate::wire::Reply;
 use Flag::*;
 
@@ -156,6 +156,14 @@ pub(super) fn value_size(value: &Value, samples: usize) -> usize {
             set.iter()
                 .map(|item| item.member.len() + size_of_val(&item.score)),
         ),
+        Value::Stream(stream) => container_size(
+            stream.len(),
+            samples,
+            stream.iter().map(|entry| {
+                let words = entry.words.iter();
+                words.map(|word| word.len()).sum::<usize>()
+            }),
+        ),
     }
 }
 
@@ -194,6 +202,14 @@ fn data(engine: &Engine) -> usize {
         .sum()
 }
 
+/// Whether `maxmemory` is exceeded and nothing may be evicted for it.
+pub(crate) fn is_exhausted(engine: &Engine) -> bool {
+    let limit = engine.config.maxmemory;
+    limit > 0
+        && used(engine) as u64 > limit
+        && setting(&engine.config, "maxmemory-policy").as_bytes() == b"noeviction"
+}
+
 /// Estimated bytes of everything.
 fn used(engine: &Engine) -> usize {
     let session = size_of::<crate::session::Session>();
@@ -218,8 +234,7 @@ fn human(bytes: usize) -> String {
 pub(super) fn info(lines: &mut Lines, engine: &Engine) {
     let (used, data) = (used(engine), data(engine));
     let overhead = used - data;
-    let maxmemory = setting(&engine.config, "maxmemory");
-    let maxmemory = number::parse_integer(&maxmemory).unwrap_or(0).max(0) as usize;
+    let maxmemory = engine.config.maxmemory as usize;
     let policy = setting(&engine.config, "maxmemory-policy");
     lines.line("used_memory", used);
     lines.line("used_memory_human", human(used));

@@ -46,6 +46,10 @@ mod set_algebra;
 mod sort;
 mod sorted_set;
 mod stream;
+mod stream_group;
+mod stream_info;
+mod stream_pending;
+mod stream_read;
 mod string;
 mod string_range;
 mod transaction;
@@ -56,6 +60,7 @@ mod zset_pop;
 pub(crate) use args::Args;
 pub(crate) use call::{Caller, ControlCall, ReadCall, Words, WriteCall};
 pub use keys::{Access, KeySpec};
+pub(crate) use memory::is_exhausted;
 pub use table::{Command, Flag, Group, Row, lookup, rows};
 pub(crate) use table::{Family, Handler, row_count};
 
@@ -91,6 +96,10 @@ const TABLE: &[Family] = &[
     sort::FAMILY,
     sorted_set::FAMILY,
     stream::FAMILY,
+    stream_group::FAMILY,
+    stream_info::FAMILY,
+    stream_pending::FAMILY,
+    stream_read::FAMILY,
     string::FAMILY,
     string_range::FAMILY,
     transaction::FAMILY,

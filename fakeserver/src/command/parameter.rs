@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::parameter_value::{
-    choice, hostname, memory_setting, out_of_range, output_limits, percentiles, save_points,
-    several_choices, three_scores, title_template,
+    choice, hostname, memory, memory_setting, out_of_range, output_limits, percentiles,
+    save_points, several_choices, three_scores, title_template,
 };
 use super::recorded;
 use crate::config::{Config, Permission};
@@ -193,6 +193,7 @@ impl Parameter {
             // Parsing has set it: classes that the text does not name keep their limits.
             "client-output-buffer-limit" => {}
             "latency-tracking" => config.latency_tracking = value.as_bytes() == b"yes",
+            "maxmemory" => config.maxmemory = memory(&value).unwrap_or(0),
             "requirepass" => config.requirepass = value,
             "notify-keyspace-events" => {
                 config.notify_keyspace_events = Classes::parse(&value).unwrap_or_default();
@@ -297,6 +298,7 @@ fn typed_text(config: &Config, name: &str) -> Option<Blob> {
         }),
         "latency-tracking" if config.latency_tracking => Blob::from("yes"),
         "latency-tracking" => Blob::from("no"),
+        "maxmemory" => Blob::from(config.maxmemory.to_string()),
         "notify-keyspace-events" => Blob::from(config.notify_keyspace_events.to_string()),
         "port" => Blob::from(config.port.to_string()),
         "requirepass" => config.requirepass.clone(),

@@ -10,8 +10,8 @@ use Flag::*;
 #[rustfmt::skip]
 pub(super) const FAMILY: Family = Family::new(Group::Scripting, &[
     //               name          arity  flags                                                                       keys                  handler
-    Command::control("EVAL",       -3,    &[NoScript, Stale, SkipMonitor, NoMandatoryKeys, MovableKeys],               KeySpec::CountAt(2), eval).since("2.6.0"),
-    Command::control("EVALSHA",    -3,    &[NoScript, Stale, SkipMonitor, NoMandatoryKeys, MovableKeys],               KeySpec::CountAt(2), evalsha).since("2.6.0"),
+    Command::control("EVAL",       -3,    &[NoScript, Stale, SkipMonitor, NoMandatoryKeys, MovableKeys, MayReplicate], KeySpec::CountAt(2), eval).since("2.6.0"),
+    Command::control("EVALSHA",    -3,    &[NoScript, Stale, SkipMonitor, NoMandatoryKeys, MovableKeys, MayReplicate], KeySpec::CountAt(2), evalsha).since("2.6.0"),
     Command::control("EVALSHA_RO", -3,    &[ReadOnly, NoScript, Stale, SkipMonitor, NoMandatoryKeys, MovableKeys],     KeySpec::CountAt(2), evalsha).since("7.0.0"),
     Command::control("EVAL_RO",    -3,    &[ReadOnly, NoScript, Stale, SkipMonitor, NoMandatoryKeys, MovableKeys],     KeySpec::CountAt(2), eval).since("7.0.0"),
     Command::container("SCRIPT",   -2,    &[], &[

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use crate::clock::Timestamp;
-use crate::value::{Hash, List, Set, SortedSet, StringValue};
+use crate::value::{Hash, List, Set, SortedSet, Stream, StringValue};
 
 /// No deadline, in the place of one: the largest integer is a deadline that a client can ask for, the smallest is not.
 const NEVER: i64 = i64::MIN;
@@ -82,6 +82,8 @@ pub enum Value {
     Set(Box<Set>),
     /// A sorted set.
     SortedSet(Box<SortedSet>),
+    /// A stream.
+    Stream(Box<Stream>),
 }
 
 impl Value {
@@ -93,6 +95,7 @@ impl Value {
             Value::Hash(_) => "hash",
             Value::Set(_) => "set",
             Value::SortedSet(_) => "zset",
+            Value::Stream(_) => "stream",
         }
     }
 
@@ -104,6 +107,7 @@ impl Value {
             Value::Hash(value) => value.encoding(),
             Value::Set(value) => value.encoding(),
             Value::SortedSet(value) => value.encoding(),
+            Value::Stream(_) => "stream",
         }
     }
 
@@ -119,12 +123,13 @@ impl Value {
             Value::Hash(value) => value.len(),
             Value::Set(value) => value.len(),
             Value::SortedSet(value) => value.len(),
+            Value::Stream(value) => value.len(),
         }
     }
 
-    /// Whether this is a container without elements, which Redis never keeps.
+    /// Whether this is a container without elements, which Redis never keeps; an empty stream it does.
     pub fn is_empty_container(&self) -> bool {
-        !matches!(self, Value::String(_)) && self.len() == 0
+        !matches!(self, Value::String(_) | Value::Stream(_)) && self.len() == 0
     }
 }
 
@@ -245,5 +250,27 @@ impl Typed for SortedSet {
 
     fn into_value(self) -> Value {
         Value::SortedSet(Box::new(self))
+    }
+}
+
+impl Typed for Stream {
+    fn of(value: &Value) -> Option<&Stream> {
+        if let Value::Stream(value) = value {
+            Some(value)
+        } else {
+            None
+        }
+    }
+
+    fn of_mut(value: &mut Value) -> Option<&mut Stream> {
+        if let Value::Stream(value) = value {
+            Some(value)
+        } else {
+            None
+        }
+    }
+
+    fn into_value(self) -> Value {
+        Value::Stream(Box::new(self))
     }
 }

@@ -321,10 +321,11 @@ impl Keyspace {
     /// Reports that `key` of the selected database was changed: the one door of all consequences.
     pub fn changed(&mut self, key: &[u8], event: Event) {
         self.stats.dirty += 1;
-        let db = self.selected();
-        self.touch_watchers(key);
-        if self.has_waiters {
-            self.touched.push((db, Blob::from(key)));
+        if event.is_watched() {
+            self.touch_watchers(key);
+        }
+        if event.is_awaited() {
+            self.wake_waiters(key);
         }
         self.notify(key, event);
         if self
@@ -335,6 +336,19 @@ impl Keyspace {
         {
             self.take(key);
             self.notify(key, Event::generic("del"));
+        }
+    }
+
+    /// Counts a change that no event tells of and that nobody watches: Redis is silent about what is delivered to consumers.
+    pub fn changed_silently(&mut self) {
+        self.stats.dirty += 1;
+    }
+
+    /// Has the engine look whether clients that wait for a key can be served, or wait in vain.
+    fn wake_waiters(&mut self, key: &[u8]) {
+        if self.has_waiters {
+            let db = self.selected();
+            self.touched.push((db, Blob::from(key)));
         }
     }
 
@@ -366,6 +380,7 @@ impl Keyspace {
             self.stats.expired_keys += 1;
             self.notify(key, Event::expired());
             self.touch_watchers(key);
+            self.wake_waiters(key);
         }
         due
     }
@@ -476,6 +491,10 @@ impl Keyspace {
         self.watch
             .touch_all(db, |key| old.dict.contains(key), |_| false);
         self.stats.dirty += old.dict.len() as u64;
+        if self.has_waiters {
+            let gone = old.dict.keys().map(|key| (db, key.clone()));
+            self.touched.extend(gone);
+        }
         old.dict.len()
     }
 
@@ -493,12 +512,10 @@ impl Keyspace {
         }
         self.stats.dirty += 1;
         if self.has_waiters {
-            for db in [a, b] {
-                let keys: Vec<_> = self.dbs[db.0]
-                    .dict
-                    .keys()
-                    .map(|key| (db, key.clone()))
-                    .collect();
+            // What came may serve a client, and what went may be what it waited for.
+            for (db, other) in [(a, b), (b, a)] {
+                let (came, went) = (&self.dbs[db.0].dict, &self.dbs[other.0].dict);
+                let keys = came.keys().chain(went.keys()).map(|key| (db, key.clone()));
                 self.touched.extend(keys);
             }
         }

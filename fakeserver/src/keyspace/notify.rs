@@ -130,12 +130,19 @@ impl std::fmt::Display for Classes {
 pub struct Event {
     class: Class,
     name: &'static str,
+    is_watched: bool,
+    is_awaited: bool,
 }
 
 impl Event {
     /// An event of any class.
     pub const fn new(class: Class, name: &'static str) -> Event {
-        Event { class, name }
+        Event {
+            class,
+            name,
+            is_watched: true,
+            is_awaited: true,
+        }
     }
 
     /// An event of class `g`.
@@ -186,6 +193,34 @@ impl Event {
     /// A key was made that had not been there.
     pub const fn new_key() -> Event {
         Event::new(Class::New, "new")
+    }
+
+    /// The same for a change that marks no watcher, as Redis holds it with much that is done to consumer groups.
+    #[must_use]
+    pub const fn unwatched(self) -> Event {
+        Event {
+            is_watched: false,
+            ..self
+        }
+    }
+
+    /// The same for a change that wakes no client that waits for the key.
+    #[must_use]
+    pub const fn unawaited(self) -> Event {
+        Event {
+            is_awaited: false,
+            ..self
+        }
+    }
+
+    /// Whether the change marks who watches the key.
+    pub const fn is_watched(self) -> bool {
+        self.is_watched
+    }
+
+    /// Whether the change wakes who waits for the key.
+    pub const fn is_awaited(self) -> bool {
+        self.is_awaited
     }
 
     /// The event's class.

@@ -1,13 +1,14 @@
 //! What DUMP answers and RESTORE takes: a value as an RDB file of version 10 holds it, the version, and a checksum.
 //!
 //! Written are the types that redis-server 7.0.15 writes, without compression; read are those that it reads, with compression
-//! and with the ziplists and zipmaps of its predecessors. Streams and modules are neither.
+//! and with the ziplists and zipmaps of its predecessors. Modules are neither.
 
 mod checksum;
 mod compact;
 mod listpack;
 mod lzf;
 mod read;
+mod stream;
 mod write;
 
 use crate::config::Config;
@@ -33,9 +34,11 @@ mod code {
     pub(super) const SORTED_SET_ZIPLIST: u8 = 12;
     pub(super) const HASH_ZIPLIST: u8 = 13;
     pub(super) const LIST_QUICKLIST: u8 = 14;
+    pub(super) const STREAM_LISTPACKS: u8 = 15;
     pub(super) const HASH_LISTPACK: u8 = 16;
     pub(super) const SORTED_SET_LISTPACK: u8 = 17;
     pub(super) const LIST_QUICKLIST_2: u8 = 18;
+    pub(super) const STREAM_LISTPACKS_2: u8 = 19;
 }
 
 /// The payload of a value.

@@ -1,6 +1,6 @@
 //! Bytes to values (rdb.c, `rdbLoadObject`). Nothing is reserved for a length that the bytes only claim.
 
-use super::{code, compact, listpack, lzf};
+use super::{code, compact, listpack, lzf, stream};
 use crate::config::Config;
 use crate::keyspace::{Typed, Value};
 use crate::value::ordered::Item;
@@ -45,6 +45,8 @@ pub(super) fn value(bytes: &[u8], config: &Config, seed: u64) -> Option<Value> {
             packed_hash(&compact::read_ziplist(&reader.string()?)?, config, seed)?
         }
         code::HASH_LISTPACK => packed_hash(&listpack::read(&reader.string()?)?, config, seed)?,
+        code::STREAM_LISTPACKS => stream::read(&mut reader, false)?.into_value(),
+        code::STREAM_LISTPACKS_2 => stream::read(&mut reader, true)?.into_value(),
         _ => return None,
     };
     (!value.is_empty_container()).then_some(value)
@@ -113,7 +115,7 @@ fn hash(words: &[Blob], limits: HashLimits, seed: u64) -> Option<Value> {
 
 /// What is still to be read.
 #[derive(Debug)]
-struct Reader<'a>(&'a [u8]);
+pub(super) struct Reader<'a>(&'a [u8]);
 
 /// A length, or the form of a string that has none.
 #[derive(Clone, Copy, Debug)]
@@ -124,13 +126,13 @@ enum Length {
 }
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+    pub(super) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         Some(taken)
     }
 
-    fn chunk<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(super) fn chunk<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (taken, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
         Some(*taken)
@@ -155,14 +157,14 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn length(&mut self) -> Option<usize> {
+    pub(super) fn length(&mut self) -> Option<usize> {
         match self.length_or_form()? {
             Length::Plain(len) => Some(len),
             Length::Integer(_) | Length::Compressed => None,
         }
     }
 
-    fn string(&mut self) -> Option<Blob> {
+    pub(super) fn string(&mut self) -> Option<Blob> {
         match self.length_or_form()? {
             Length::Plain(len) => self.take(len).map(Blob::from),
             Length::Integer(width) => {

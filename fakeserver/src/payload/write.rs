@@ -1,7 +1,7 @@
 //! Values to bytes (rdb.c, `rdbSaveObject`).
 
 use super::listpack::Writer;
-use super::{code, compact};
+use super::{code, compact, stream};
 use crate::keyspace::Value;
 use crate::value::{Hash, List, Set, SortedSet, StringValue, number};
 
@@ -23,6 +23,10 @@ pub(super) fn value(out: &mut Vec<u8>, value: &Value) {
         Value::Hash(value) => hash(out, value),
         Value::Set(value) => set(out, value),
         Value::SortedSet(value) => sorted_set(out, value),
+        Value::Stream(value) => {
+            out.push(code::STREAM_LISTPACKS_2);
+            stream::write(out, value);
+        }
     }
 }
 
@@ -123,7 +127,7 @@ fn integer_score(score: f64) -> Option<i64> {
 }
 
 /// A string; a short spelling of an integer of at most 32 bits as that integer.
-fn string(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(super) fn string(out: &mut Vec<u8>, bytes: &[u8]) {
     let integer = (bytes.len() <= INTEGER_LEN_MAX)
         .then(|| number::parse_integer(bytes))
         .flatten()
@@ -143,7 +147,7 @@ fn string(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// A length, in one byte up to 6 bits, in two up to 14, else behind a mark in four or eight.
-fn length(out: &mut Vec<u8>, len: u64) {
+pub(super) fn length(out: &mut Vec<u8>, len: u64) {
     if len < 0x40 {
         out.push(len as u8);
     } else if len < 0x4000 {

@@ -29,12 +29,9 @@ pub fn to_value(reply: Reply, protocol: Protocol) -> Value {
         Reply::Array(items) | Reply::Several(items) => Value::Array(values(items)),
         Reply::Set(items) if resp3 => Value::Set(values(items)),
         Reply::Set(items) => Value::Array(values(items)),
-        Reply::Pairs(map) if resp3 => Value::Array(
-            pairs(map)
-                .into_iter()
-                .map(|(key, value)| Value::Array(vec![key, value]))
-                .collect(),
-        ),
+        Reply::Streams(map) if resp3 => Value::Map(pairs(map)),
+        Reply::Streams(map) => arrays_of_two(pairs(map)),
+        Reply::Pairs(map) if resp3 => arrays_of_two(pairs(map)),
         Reply::Push(items) if resp3 => {
             let mut data = values(items);
             let kind = if data.is_empty() {
@@ -78,6 +75,13 @@ pub fn to_value(reply: Reply, protocol: Protocol) -> Value {
         },
         Reply::Attribute(_, data) => to_value(*data, protocol),
     }
+}
+
+fn arrays_of_two(pairs: Vec<(Value, Value)>) -> Value {
+    let items = pairs
+        .into_iter()
+        .map(|(first, second)| Value::Array(vec![first, second]));
+    Value::Array(items.collect())
 }
 
 /// redis-rs does not let others make its server errors, but it parses them.

@@ -1,6 +1,8 @@
 //! Arguments of library functions, checked as Lua's C functions check theirs.
 
-use mlua::{Lua, MultiValue, Value};
+use std::ops::Deref;
+
+use mlua::{BorrowedBytes, Lua, MultiValue, Value};
 
 use super::raise::argument_error;
 
@@ -32,6 +34,14 @@ impl<'lua> Arguments<'lua> {
             Some(Value::Integer(n)) => Ok(number_text(*n as f64).into_bytes()),
             Some(Value::Number(n)) => Ok(number_text(*n).into_bytes()),
             other => Err(self.type_error(position, "string", other)),
+        }
+    }
+
+    /// As [`Arguments::string`], without a copy of a string.
+    pub(super) fn text(&self, position: usize) -> mlua::Result<Text> {
+        match self.get(position) {
+            Some(Value::String(text)) => Ok(Text::Lua(text.as_bytes())),
+            _ => self.string(position).map(Text::Own),
         }
     }
 
@@ -74,6 +84,23 @@ impl<'lua> Arguments<'lua> {
             position,
             &format!("{expected} expected, got {found}"),
         )
+    }
+}
+
+/// The bytes of a string argument.
+pub(super) enum Text {
+    Lua(BorrowedBytes),
+    Own(Vec<u8>),
+}
+
+impl Deref for Text {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Text::Lua(bytes) => bytes,
+            Text::Own(bytes) => bytes,
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The library `bit`: operations on 32-bit integers, as LuaBitOp 1.0.2 has them.
+//! The library `bit`: operations on 32-bit integers, as `LuaBitOp` 1.0.2 has them.
 
 use mlua::{Function, Lua, LuaString, MultiValue, Table};
 

@@ -9,6 +9,10 @@ use mlua::{Lua, LuaString, MultiValue, Table, Value};
 
 use super::arguments::Arguments;
 use super::raise::argument_error;
+use super::sandbox::Shared;
+
+/// Bytes of JSON that are read in about the time of an instruction of Lua.
+const BYTES_PER_INSTRUCTION: u64 = 4;
 
 /// What to do with numbers that JSON does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,38 +64,42 @@ fn write(settings: &SharedSettings, change: impl FnOnce(&mut Settings)) {
     change(&mut settings.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
-pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
+pub(super) fn library(lua: &Lua, budget: &Arc<Shared>) -> mlua::Result<Table> {
     let cjson = lua.create_table()?;
     let settings = SharedSettings::default();
     cjson.raw_set("_NAME", "cjson")?;
     cjson.raw_set("_VERSION", "2.1.0")?;
     cjson.raw_set("null", Value::NULL)?;
-    let shared = Arc::clone(&settings);
+    let (shared, charged) = (Arc::clone(&settings), Arc::clone(budget));
     let encode = lua.create_function(move |lua, values: MultiValue| {
         if values.len() != 1 {
             return Err(argument_error(lua, 1, "expected 1 argument"));
         }
         let mut out = Vec::new();
         let value = values.into_iter().next().unwrap_or(Value::Nil);
-        encode::Encoder::new(lua, read(&shared), &mut out).value(&value)?;
+        encode::Encoder::new(lua, read(&shared), &charged, &mut out).value(&value)?;
         lua.create_string(out)
     })?;
     cjson.raw_set("encode", encode)?;
-    let shared = Arc::clone(&settings);
+    let (shared, charged) = (Arc::clone(&settings), Arc::clone(budget));
     let decode = lua.create_function(move |lua, values: MultiValue| {
         if values.len() != 1 {
             return Err(argument_error(lua, 1, "expected 1 argument"));
         }
         let settings = read(&shared);
         match values.front() {
-            Some(Value::String(text)) => decode::decode(lua, &text.as_bytes(), settings),
+            Some(Value::String(text)) => {
+                charged.spend(text.as_bytes().len() as u64 / BYTES_PER_INSTRUCTION)?;
+                decode::decode(lua, &text.as_bytes(), settings)
+            }
             _ => decode::decode(lua, &Arguments::new(lua, values).string(1)?, settings),
         }
     })?;
     cjson.raw_set("decode", decode)?;
+    let again = Arc::clone(budget);
     cjson.raw_set(
         "new",
-        lua.create_function(|lua, _: MultiValue| library(lua))?,
+        lua.create_function(move |lua, _: MultiValue| library(lua, &again))?,
     )?;
     add_settings(lua, &cjson, &settings)?;
     Ok(cjson)

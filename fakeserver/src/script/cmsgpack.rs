@@ -1,9 +1,12 @@
-//! The library `cmsgpack`: MessagePack, as lua-cmsgpack 0.4.0 reads and writes it.
+//! The library `cmsgpack`: `MessagePack`, as lua-cmsgpack 0.4.0 reads and writes it.
+
+use std::sync::Arc;
 
 use mlua::{IntoLua, Lua, LuaString, MultiValue, Table, Value};
 
 use super::arguments::{Arguments, as_number};
 use super::raise::{Raised, argument_error, library_error};
+use super::sandbox::{Shared, VALUE_COST};
 
 /// Nesting beyond which tables are written as nil.
 const NESTING_MAX: usize = 16;
@@ -24,12 +27,14 @@ const CONSTANTS: [(&str, &str); 4] = [
 /// A field of the library that scripts can read, like any other.
 const COPYRIGHT: &str = "Copyright (C) 2012, Salvatore Sanfilippo";
 
-pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
+pub(super) fn library(lua: &Lua, budget: &Arc<Shared>) -> mlua::Result<Table> {
     let library = lua.create_table()?;
     for (name, text) in CONSTANTS {
         library.raw_set(name, text)?;
     }
-    library.raw_set("pack", lua.create_function(pack)?)?;
+    let charged = Arc::clone(budget);
+    let pack = lua.create_function(move |lua, values| pack(lua, values, &charged))?;
+    library.raw_set("pack", pack)?;
     library.raw_set("unpack", lua.create_function(unpack)?)?;
     library.raw_set("unpack_one", lua.create_function(unpack_one)?)?;
     library.raw_set("unpack_limit", lua.create_function(unpack_limit)?)?;
@@ -37,24 +42,25 @@ pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
 }
 
 /// `cmsgpack.pack(value ...)`: the values one after the other.
-fn pack(lua: &Lua, values: MultiValue) -> mlua::Result<LuaString> {
+fn pack(lua: &Lua, values: MultiValue, budget: &Shared) -> mlua::Result<LuaString> {
     if values.is_empty() {
         return Err(argument_error(lua, 0, "MessagePack pack needs input."));
     }
     let mut out = Vec::new();
     for value in values {
-        write(&mut out, &value, 0)?;
+        write(&mut out, &value, 0, budget)?;
     }
     lua.create_string(out)
 }
 
-fn write(out: &mut Vec<u8>, value: &Value, level: usize) -> mlua::Result<()> {
+fn write(out: &mut Vec<u8>, value: &Value, level: usize, budget: &Shared) -> mlua::Result<()> {
+    budget.spend(VALUE_COST)?;
     match value {
         Value::Boolean(value) => out.push(0xc2 + u8::from(*value)),
-        Value::Integer(n) => write_integer(out, *n as i64),
+        Value::Integer(n) => write_integer(out, *n),
         Value::Number(n) => write_number(out, *n),
         Value::String(text) => write_string(out, &text.as_bytes()),
-        Value::Table(table) if level < NESTING_MAX => write_table(out, table, level)?,
+        Value::Table(table) if level < NESTING_MAX => write_table(out, table, level, budget)?,
         _ => out.push(0xc0),
     }
     Ok(())
@@ -66,7 +72,7 @@ fn write_integer(out: &mut Vec<u8>, n: i64) {
         0x80..=0xff => out.extend([0xcc, n as u8]),
         0x100..=0xffff => tagged(out, 0xcd, &(n as u16).to_be_bytes()),
         0x1_0000..=0xffff_ffff => tagged(out, 0xce, &(n as u32).to_be_bytes()),
-        0.. => tagged(out, 0xcf, &n.to_be_bytes()),
+        0x1_0000_0000.. => tagged(out, 0xcf, &n.to_be_bytes()),
         -32..0 => out.push(n as u8),
         -0x80..-32 => out.extend([0xd0, n as u8]),
         -0x8000..-0x80 => tagged(out, 0xd1, &(n as i16).to_be_bytes()),
@@ -101,7 +107,12 @@ fn tagged(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-fn write_table(out: &mut Vec<u8>, table: &Table, level: usize) -> mlua::Result<()> {
+fn write_table(
+    out: &mut Vec<u8>,
+    table: &Table,
+    level: usize,
+    budget: &Shared,
+) -> mlua::Result<()> {
     let mut pairs = Vec::new();
     let (mut max, mut is_array) = (0.0_f64, true);
     table.for_each(|key: Value, value: Value| {
@@ -116,14 +127,14 @@ fn write_table(out: &mut Vec<u8>, table: &Table, level: usize) -> mlua::Result<(
         // The length is the border that Lua finds, which for such a table is its count.
         count(out, pairs.len(), [0x90, 0xdc, 0xdd]);
         for index in 1..=pairs.len() {
-            write(out, &table.raw_get(index)?, level + 1)?;
+            write(out, &table.raw_get(index)?, level + 1, budget)?;
         }
         return Ok(());
     }
     count(out, pairs.len(), [0x80, 0xde, 0xdf]);
     for (key, value) in &pairs {
-        write(out, key, level + 1)?;
-        write(out, value, level + 1)?;
+        write(out, key, level + 1, budget)?;
+        write(out, value, level + 1, budget)?;
     }
     Ok(())
 }

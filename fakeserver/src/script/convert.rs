@@ -1,8 +1,11 @@
-//! Replies to Lua values and back, by the rules of both protocols (script_lua.c).
+//! Replies to Lua values and back, by the rules of both protocols (`script_lua.c`).
+
+use std::sync::atomic::Ordering::Relaxed;
 
 use mlua::{IntoLua, Lua, LuaString, Table, Value};
 
 use super::arguments::{as_number, truncate};
+use super::sandbox::{Shared, VALUE_COST};
 use crate::error::CommandError;
 use crate::value::{Blob, number};
 use crate::wire::Reply;
@@ -32,19 +35,15 @@ pub(super) fn to_lua(lua: &Lua, reply: Reply, resp3: bool) -> mlua::Result<Value
             field(lua, "set", set)
         }
         Reply::Set(items) => sequence(lua, items, resp3),
-        Reply::Map(pairs) if resp3 => {
+        Reply::Map(pairs) | Reply::Streams(pairs) if resp3 => {
             let map = lua.create_table_with_capacity(0, pairs.len())?;
             for (key, value) in pairs {
                 map.raw_set(to_lua(lua, key, resp3)?, to_lua(lua, value, resp3)?)?;
             }
             field(lua, "map", map)
         }
-        Reply::Pairs(pairs) if resp3 => {
-            let arrays = pairs
-                .into_iter()
-                .map(|(key, value)| Reply::Array(vec![key, value]));
-            sequence(lua, arrays.collect(), resp3)
-        }
+        Reply::Pairs(pairs) if resp3 => sequence(lua, arrays_of_two(pairs), resp3),
+        Reply::Streams(pairs) => sequence(lua, arrays_of_two(pairs), resp3),
         Reply::Map(pairs) | Reply::Pairs(pairs) => {
             let items = pairs.into_iter().flat_map(|(key, value)| [key, value]);
             sequence(lua, items.collect(), resp3)
@@ -88,13 +87,15 @@ fn sequence(lua: &Lua, items: Vec<Reply>, resp3: bool) -> mlua::Result<Value> {
     Ok(Value::Table(table))
 }
 
-/// What a script returned as a reply. `resp3` is the script's own choice by `redis.setresp`.
+/// What a script returned as a reply. Its protocol is the script's own choice by `redis.setresp`.
 ///
 /// Tables that hold tables are walked with a stack of our own, since their nesting is the script's choice.
-pub(super) fn to_reply(value: Value, resp3: bool) -> mlua::Result<Reply> {
+pub(super) fn to_reply(value: Value, shared: &Shared) -> mlua::Result<Reply> {
+    let resp3 = shared.resp3.load(Relaxed);
     let mut open: Vec<Open> = Vec::new();
     let mut next = value;
     loop {
+        shared.spend(VALUE_COST)?;
         let mut reply = match begin(next, resp3, open.len())? {
             Begun::Reply(reply) => reply,
             Begun::Open(table) => {
@@ -239,4 +240,11 @@ fn trim_end(text: &[u8]) -> &[u8] {
 /// A status or a big number is one line: line breaks become blanks.
 fn one_line(text: &[u8]) -> String {
     String::from_utf8_lossy(text).replace(['\r', '\n'], " ")
+}
+
+fn arrays_of_two(pairs: Vec<(Reply, Reply)>) -> Vec<Reply> {
+    let arrays = pairs
+        .into_iter()
+        .map(|(key, value)| Reply::Array(vec![key, value]));
+    arrays.collect()
 }

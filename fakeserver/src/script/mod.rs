@@ -8,11 +8,13 @@ mod bit;
 mod cjson;
 mod cmsgpack;
 mod convert;
+mod pattern;
 mod raise;
 mod random;
 mod redis_api;
 mod run;
 mod sandbox;
+mod strings;
 mod structs;
 
 use std::collections::HashMap;

@@ -16,12 +16,13 @@ pub(super) enum Raised {
     Text(Vec<u8>),
     /// The end of the script: nothing in it can catch this.
     Fatal(Vec<u8>),
+    /// What the script itself raised inside of a callback.
+    Value(Value),
 }
 
 impl fmt::Display for Raised {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Raised::Reply(text) | Raised::Text(text) | Raised::Fatal(text)) = self;
-        f.write_str(&String::from_utf8_lossy(text))
+        f.write_str(&String::from_utf8_lossy(&self.clone().into_text()))
     }
 }
 
@@ -38,8 +39,11 @@ impl Raised {
 
     /// The text.
     pub(super) fn into_text(self) -> Vec<u8> {
-        let (Raised::Reply(text) | Raised::Text(text) | Raised::Fatal(text)) = self;
-        text
+        match self {
+            Raised::Reply(text) | Raised::Text(text) | Raised::Fatal(text) => text,
+            Raised::Value(Value::String(text)) => text.as_bytes().to_vec(),
+            Raised::Value(value) => super::arguments::type_name(&value).into(),
+        }
     }
 
     /// The value that a script sees.
@@ -52,6 +56,7 @@ impl Raised {
             }
             Raised::Text(text) => Ok(Value::String(lua.create_string(text)?)),
             Raised::Fatal(_) => Err(self.into()),
+            Raised::Value(value) => Ok(value),
         }
     }
 }
@@ -91,7 +96,7 @@ pub(super) fn argument_error(lua: &Lua, position: usize, text: &str) -> mlua::Er
     let (name, is_method) = lua
         .inspect_stack(0, |frame| {
             let names = frame.names();
-            let name = names.name.map(|name| name.into_owned());
+            let name = names.name.map(std::borrow::Cow::into_owned);
             (name, names.name_what == Some("method"))
         })
         .unwrap_or_default();

@@ -34,13 +34,19 @@ pub(super) fn library(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<Table> {
     let outside = || lua.create_function(|_, _: MultiValue| Err::<(), _>(not_running()));
     redis.raw_set("call", outside()?)?;
     redis.raw_set("pcall", outside()?)?;
-    redis.raw_set("acl_check_cmd", lua.create_function(acl_check_cmd)?)?;
+    redis.raw_set(
+        "acl_check_cmd",
+        lua.create_function(|_, values| acl_check_cmd(&values))?,
+    )?;
     redis.raw_set(
         "breakpoint",
         lua.create_function(|_, _: MultiValue| Ok(false))?,
     )?;
     redis.raw_set("debug", lua.create_function(|_, _: MultiValue| Ok(()))?)?;
-    redis.raw_set("error_reply", lua.create_function(error_reply)?)?;
+    redis.raw_set(
+        "error_reply",
+        lua.create_function(|lua, values| error_reply(lua, &values))?,
+    )?;
     redis.raw_set("log", lua.create_function(log)?)?;
     redis.raw_set(
         "replicate_commands",
@@ -48,7 +54,10 @@ pub(super) fn library(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<Table> {
     )?;
     redis.raw_set("set_repl", lua.create_function(set_repl)?)?;
     redis.raw_set("sha1hex", lua.create_function(sha1hex)?)?;
-    redis.raw_set("status_reply", lua.create_function(status_reply)?)?;
+    redis.raw_set(
+        "status_reply",
+        lua.create_function(|lua, values| status_reply(lua, &values))?,
+    )?;
     let shared = Arc::clone(shared);
     let setresp = lua.create_function(move |lua, values| setresp(lua, values, &shared))?;
     redis.raw_set("setresp", setresp)?;
@@ -75,13 +84,13 @@ fn sha1hex(lua: &Lua, values: MultiValue) -> mlua::Result<LuaString> {
 }
 
 /// `redis.error_reply(text)`: a table with an error; a text without a code gets `ERR`.
-fn error_reply(lua: &Lua, values: MultiValue) -> mlua::Result<Table> {
+fn error_reply(lua: &Lua, values: &MultiValue) -> mlua::Result<Table> {
     let table = lua.create_table_with_capacity(0, 1)?;
-    table.raw_set("err", LuaString::wrap(error_text(&values)))?;
+    table.raw_set("err", LuaString::wrap(error_text(values)))?;
     Ok(table)
 }
 
-/// The text of an error: `-CODE message` and `CODE message` keep their code, a single word is a message (script_lua.c,
+/// The text of an error: `-CODE message` and `CODE message` keep their code, a single word is a message (`script_lua.c`,
 /// `luaPushErrorBuff`).
 fn error_text(values: &MultiValue) -> Vec<u8> {
     let (1, Some(Value::String(text))) = (values.len(), values.front()) else {
@@ -108,7 +117,7 @@ fn trim(text: &[u8]) -> &[u8] {
 }
 
 /// `redis.status_reply(text)`: a table with a status.
-fn status_reply(lua: &Lua, values: MultiValue) -> mlua::Result<Table> {
+fn status_reply(lua: &Lua, values: &MultiValue) -> mlua::Result<Table> {
     let table = lua.create_table_with_capacity(0, 1)?;
     match (values.len(), values.front()) {
         (1, Some(Value::String(text))) => table.raw_set("ok", text)?,
@@ -124,7 +133,7 @@ fn log(lua: &Lua, values: MultiValue) -> mlua::Result<()> {
         return Err(error("redis.log() requires two arguments or more."));
     }
     let level = match args.get(1) {
-        Some(Value::Integer(level)) => *level as i64,
+        Some(Value::Integer(level)) => *level,
         Some(Value::Number(level)) => super::arguments::truncate(*level),
         // A string that spells a number will do, as for `lua_isnumber`.
         Some(Value::String(_)) => args
@@ -170,8 +179,8 @@ fn setresp(lua: &Lua, values: MultiValue, shared: &Shared) -> mlua::Result<()> {
 }
 
 /// `redis.acl_check_cmd(word ...)`: whether the user may run the command, which the only user may if it exists.
-fn acl_check_cmd(_: &Lua, values: MultiValue) -> mlua::Result<bool> {
-    let request = words(&values)?;
+fn acl_check_cmd(values: &MultiValue) -> mlua::Result<bool> {
+    let request = words(values)?;
     let known = lookup(request.name()).is_some_and(|row| {
         row.subcommands().is_empty()
             || request

@@ -17,6 +17,9 @@ use crate::error::CommandError;
 use crate::session::SessionId;
 use crate::wire::{Reply, Request};
 
+/// What a call of a command costs, in instructions.
+const CALL_COST: u64 = 50;
+
 /// Who runs a script, and with what.
 pub(crate) struct Invocation<'a> {
     pub session: SessionId,
@@ -64,7 +67,7 @@ pub(crate) fn run(
         session.db = db;
     }
     let reply = match result {
-        Ok(Outcome::Value(value)) => to_reply(value, state.sandbox.shared.resp3.load(Relaxed)),
+        Ok(Outcome::Value(value)) => to_reply(value, &state.sandbox.shared),
         Ok(Outcome::Failure(error)) => describe(&error, &sha).map(Reply::Error),
         Err(error) => Err(error),
     };
@@ -162,6 +165,7 @@ impl Bridge<'_> {
     }
 
     fn execute(&self, values: &MultiValue) -> mlua::Result<Reply> {
+        self.shared.spend(CALL_COST)?;
         let request = redis_api::words(values)?;
         let row = match resolve(&request) {
             Ok(row) => row,

@@ -1,6 +1,6 @@
 -- What a script's environment needs of Lua itself: places where errors are caught, since an error that the server raises is
 -- not yet the value that a script has to see, and stand-ins for tables that scripts may not change.
-local raw_pcall, raw_xpcall, raw_resume, raw_next, raw_type, handler, as_text, as_value, refuse_xpcall, real, api = ...
+local raw_pcall, raw_xpcall, raw_resume, raw_next, raw_type, handler, as_value, refuse_xpcall, real, api = ...
 local select, unpack, getmetatable = real.select, real.unpack, real.getmetatable
 local string_sub, string_gsub = real.string.sub, real.string.gsub
 
@@ -34,7 +34,10 @@ local function finish_pcall(ok, err, ...)
   end
   local kind = raw_type(err)
   if kind == 'string' then return false, without_place(err) end
-  if kind == 'userdata' then return false, as_text(err) end
+  if kind == 'userdata' then
+    err = as_value(err)
+    kind = raw_type(err)
+  end
   if kind == 'table' then
     local text = err.err
     local text_kind = raw_type(text)
@@ -134,4 +137,4 @@ local function run(function_of_script, call, pcall, keys, argv)
   return raw_xpcall(main, handler)
 end
 
-return run, mark, watch_insert, clean
+return run, mark, watch_insert, clean, call_protected

@@ -12,12 +12,15 @@ use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, V
 use super::arguments::{Arguments, as_number, number_text, type_name};
 use super::raise::{Raised, argument_error, library_error, library_error_at};
 use super::random::Lrand48;
-use super::{bit, cjson, cmsgpack, redis_api, structs};
+use super::{bit, cjson, cmsgpack, redis_api, strings, structs};
 
 /// Instructions between two looks at the budget.
 const HOOK_PERIOD: u32 = 100_000;
 /// Instructions that a script may run unless a setting says otherwise: some seconds of work.
-const BUDGET: u64 = 500_000_000;
+const BUDGET: u64 = 200_000_000;
+/// What converting a value costs, in instructions: a table that holds another twice, and so on, stands for more values than
+/// there is time for.
+pub(super) const VALUE_COST: u64 = 50;
 /// Bytes that the Lua state may hold.
 const MEMORY_MAX: usize = 256 * 1024 * 1024;
 
@@ -50,6 +53,19 @@ pub(super) struct Shared {
     pub random: Arc<Lrand48>,
 }
 
+impl Shared {
+    /// Charges work that is not done by instructions of Lua. Errors: the budget is used up.
+    pub(super) fn spend(&self, instructions: u64) -> mlua::Result<()> {
+        let left = self.budget.load(Relaxed).saturating_sub(instructions);
+        self.budget.store(left, Relaxed);
+        if left > 0 {
+            Ok(())
+        } else {
+            Err(budget_spent())
+        }
+    }
+}
+
 /// A Lua state with everything that scripts find in it.
 #[derive(Debug)]
 pub(super) struct Sandbox {
@@ -77,7 +93,9 @@ impl Sandbox {
         }
         add_libraries(&lua, &real, &shared)?;
         let stand_ins = lua.create_table()?;
-        let (run, mark, watch_insert, clean) = add_catching(&lua, &real)?;
+        strings::add(&lua, &real, &shared)?;
+        let (run, mark, watch_insert, clean, protected) = add_catching(&lua, &real)?;
+        strings::add_gsub(&lua, &real, &shared, &protected)?;
         add_loading(&lua, &real)?;
         add_seeing_through(&lua, &real, &stand_ins, &mark)?;
         protect(&lua, &real, &stand_ins, &watch_insert)?;
@@ -121,8 +139,8 @@ fn compile(lua: &Lua, source: &[u8], name: &str) -> mlua::Result<Function> {
 
 fn add_libraries(lua: &Lua, real: &Table, shared: &Arc<Shared>) -> mlua::Result<()> {
     real.raw_set("bit", bit::library(lua)?)?;
-    real.raw_set("cjson", cjson::library(lua)?)?;
-    real.raw_set("cmsgpack", cmsgpack::library(lua)?)?;
+    real.raw_set("cjson", cjson::library(lua, shared)?)?;
+    real.raw_set("cmsgpack", cmsgpack::library(lua, shared)?)?;
     real.raw_set("struct", structs::library(lua)?)?;
     real.raw_set("redis", redis_api::library(lua, shared)?)?;
     real.raw_set("__redis__err__handler", lua.create_function(handle_error)?)?;
@@ -139,16 +157,9 @@ fn add_libraries(lua: &Lua, real: &Table, shared: &Arc<Shared>) -> mlua::Result<
     )
 }
 
-type Prelude = (Function, Function, Function, Function);
+type Prelude = (Function, Function, Function, Function, Function);
 
 fn add_catching(lua: &Lua, real: &Table) -> mlua::Result<Prelude> {
-    let as_text = lua.create_function(|lua, caught: Value| match caught {
-        Value::Error(error) => match Raised::of(&error) {
-            fatal @ Raised::Fatal(_) => Err(fatal.into()),
-            raised => lua.create_string(raised.into_text()).map(Value::String),
-        },
-        value => Ok(value),
-    })?;
     // With a table and a key this removes the key, for `clean`, which may not use a stand-in's own way of writing.
     let as_value = lua.create_function(|lua, (caught, key): (Value, Value)| match caught {
         Value::Error(error) => Raised::of(&error).into_value(lua),
@@ -179,7 +190,6 @@ fn add_catching(lua: &Lua, real: &Table) -> mlua::Result<Prelude> {
             next,
             kind,
             handler,
-            as_text,
             as_value,
             refuse_xpcall,
             real,
@@ -231,14 +241,14 @@ fn read_all(
             (true, Value::Nil) => return Ok(Ok(source)),
             (true, Value::String(piece)) if piece.as_bytes().is_empty() => return Ok(Ok(source)),
             (true, Value::String(piece)) => source.extend_from_slice(&piece.as_bytes()),
-            (true, piece) => match as_number(&piece) {
-                Some(n) => source.extend_from_slice(number_text(n).as_bytes()),
-                None => {
+            (true, piece) => {
+                let Some(n) = as_number(&piece) else {
                     let error = library_error(lua, "reader function must return a string");
                     return handle_error(lua, Value::Error(Box::new(error)))
                         .map(|table| Err(Value::Table(table)));
-                }
-            },
+                };
+                source.extend_from_slice(number_text(n).as_bytes());
+            }
         }
         if source.len() > MEMORY_MAX {
             return Err(Raised::Text(b"not enough memory".to_vec()).into());
@@ -446,27 +456,25 @@ fn protect(
     lua.set_globals(globals)
 }
 
+/// The error of a script that has run for too long.
+pub(super) fn budget_spent() -> mlua::Error {
+    let text = b"ERR Script killed: it ran more instructions than its limit allows";
+    Raised::Fatal(text.to_vec()).into()
+}
+
 fn set_limits(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<()> {
     let budget = Arc::clone(shared);
     lua.set_global_hook(
         HookTriggers::new().every_nth_instruction(HOOK_PERIOD),
         move |_, _| {
-            let left = budget
-                .budget
-                .load(Relaxed)
-                .saturating_sub(u64::from(HOOK_PERIOD));
-            budget.budget.store(left, Relaxed);
-            if left > 0 {
-                return Ok(VmState::Continue);
-            }
-            let text = b"ERR Script killed: it ran more instructions than its limit allows";
-            Err(Raised::Fatal(text.to_vec()).into())
+            budget.spend(u64::from(HOOK_PERIOD))?;
+            Ok(VmState::Continue)
         },
     )?;
     lua.set_memory_limit(MEMORY_MAX).map(drop)
 }
 
-/// Makes a table of an uncaught error: its text, and where in the script it was raised (script_lua.c, the handler of
+/// Makes a table of an uncaught error: its text, and where in the script it was raised (`script_lua.c`, the handler of
 /// `luaCallFunction`). It is a global, since Redis has it there too.
 fn handle_error(lua: &Lua, error: Value) -> mlua::Result<Table> {
     let place = |level| {
@@ -475,7 +483,7 @@ fn handle_error(lua: &Lua, error: Value) -> mlua::Result<Table> {
             let is_c = source.what == "C";
             (
                 is_c,
-                source.source.map(|name| name.into_owned()),
+                source.source.map(std::borrow::Cow::into_owned),
                 frame.current_line(),
             )
         })
@@ -485,21 +493,21 @@ fn handle_error(lua: &Lua, error: Value) -> mlua::Result<Table> {
         Some((true, ..)) => place(2),
         other => other,
     };
+    let error = match error {
+        Value::Error(error) => match Raised::of(&error) {
+            Raised::Value(value) => value,
+            Raised::Text(text) => Value::String(lua.create_string(text)?),
+            Raised::Reply(text) | Raised::Fatal(text) => Value::Table(error_table(lua, &text)?),
+        },
+        value => value,
+    };
     let table = match error {
         Value::Table(table) => table,
-        other => {
-            let text = match other {
-                Value::Error(error) => match Raised::of(&error) {
-                    Raised::Text(text) => [b"ERR ", &text[..]].concat(),
-                    raised => raised.into_text(),
-                },
-                Value::String(text) => [b"ERR ", without_place(&text.as_bytes())].concat(),
-                other => format!("ERR {}", printed(&other)).into_bytes(),
-            };
-            let table = lua.create_table_with_capacity(0, 4)?;
-            table.raw_set("err", lua.create_string(text)?)?;
-            table
+        Value::String(text) => {
+            let text = [b"ERR ", without_place(&text.as_bytes())].concat();
+            error_table(lua, &text)?
         }
+        other => error_table(lua, format!("ERR {}", printed(&other)).as_bytes())?,
     };
     if let Some((_, source, line)) = raised {
         table.raw_set("source", source)?;
@@ -508,10 +516,16 @@ fn handle_error(lua: &Lua, error: Value) -> mlua::Result<Table> {
     Ok(table)
 }
 
+fn error_table(lua: &Lua, text: &[u8]) -> mlua::Result<Table> {
+    let table = lua.create_table_with_capacity(0, 4)?;
+    table.raw_set("err", lua.create_string(text)?)?;
+    Ok(table)
+}
+
 /// The text without the place of `main` in `sandbox.lua`, which calls the script: in 7.0.15 a C function does.
 fn without_place(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"sandbox:")
-        .and_then(|rest| Some(rest.get(memchr::memchr(b' ', rest)? + 1..)?))
+        .and_then(|rest| rest.get(memchr::memchr(b' ', rest)? + 1..))
         .unwrap_or(text)
 }
 

@@ -30,17 +30,12 @@ pub fn encode(reply: &Reply, protocol: Protocol, out: &mut Vec<u8>) {
         Reply::Array(items) => sequence(out, b'*', items, protocol),
         Reply::Set(items) => sequence(out, if resp3 { b'~' } else { b'*' }, items, protocol),
         Reply::Push(items) => sequence(out, if resp3 { b'>' } else { b'*' }, items, protocol),
-        Reply::Map(pairs) if resp3 => {
+        Reply::Map(pairs) | Reply::Streams(pairs) if resp3 => {
             length(out, b'%', pairs.len() as i64);
             self::pairs(out, pairs, protocol);
         }
-        Reply::Pairs(pairs) if resp3 => {
-            length(out, b'*', pairs.len() as i64);
-            for pair in pairs {
-                out.extend_from_slice(b"*2\r\n");
-                self::pairs(out, std::slice::from_ref(pair), protocol);
-            }
-        }
+        Reply::Pairs(pairs) if resp3 => arrays_of_two(out, pairs, protocol),
+        Reply::Streams(pairs) => arrays_of_two(out, pairs, protocol),
         Reply::Map(pairs) | Reply::Pairs(pairs) => {
             length(out, b'*', 2 * pairs.len() as i64);
             self::pairs(out, pairs, protocol);
@@ -86,6 +81,14 @@ fn pairs(out: &mut Vec<u8>, pairs: &[(Reply, Reply)], protocol: Protocol) {
     for (key, value) in pairs {
         encode(key, protocol, out);
         encode(value, protocol, out);
+    }
+}
+
+fn arrays_of_two(out: &mut Vec<u8>, pairs: &[(Reply, Reply)], protocol: Protocol) {
+    length(out, b'*', pairs.len() as i64);
+    for pair in pairs {
+        out.extend_from_slice(b"*2\r\n");
+        self::pairs(out, std::slice::from_ref(pair), protocol);
     }
 }
 

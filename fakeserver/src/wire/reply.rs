@@ -27,6 +27,8 @@ pub enum Reply {
     Map(Vec<(Reply, Reply)>),
     /// Pairs in order: a flat array in RESP2, an array of arrays of two in RESP3 (`ZRANGE WITHSCORES`).
     Pairs(Vec<(Reply, Reply)>),
+    /// A map whose pairs are arrays of two in RESP2 (`XREAD`).
+    Streams(Vec<(Reply, Reply)>),
     /// A set: an array in RESP2.
     Set(Vec<Reply>),
     /// An out-of-band push: an array in RESP2.

@@ -57,7 +57,8 @@ pub(super) const FORMS: &[Form] = &[
     form("OBJECT ENCODING", "key"),
     form("OBJECT FREQ", "key").fails(),
     form("OBJECT HELP", ""),
-    form("OBJECT IDLETIME", "key").order(Near(SECONDS)),
+    // Small integers are objects that all keys share, and so is their idle time.
+    form("OBJECT IDLETIME", "key").order(Kind),
     form("OBJECT REFCOUNT", "key").order(Kind),
     form("PERSIST", "key"),
     form("PEXPIRE", "key millis [NX | XX | GT | LT]"),

@@ -11,7 +11,7 @@ mod script;
 mod slot;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use fakeserver::command::{Row, lookup, rows};
 use proptest::strategy::Strategy;
@@ -143,6 +143,7 @@ impl Program {
     }
 
     /// The shortest program that still fails, as far as leaving out commands one by one finds it.
+    #[must_use]
     pub fn shrink(&self, mut fails: impl FnMut(&Program) -> bool) -> Program {
         let mut shrunk = self.clone();
         let mut end = shrunk.steps.len();
@@ -169,14 +170,14 @@ impl Program {
         let mut greeted = [false; CLIENTS];
         for step in &self.steps {
             if current != Some(step.client) {
-                text.push_str(&format!("@{}\n", (b'a' + step.client as u8) as char));
+                let _ = writeln!(text, "@{}", (b'a' + step.client as u8) as char);
                 current = Some(step.client);
             }
             if !std::mem::replace(&mut greeted[step.client], true) {
-                text.push_str(&format!("! resp{}\n", self.protocols[step.client]));
+                let _ = writeln!(text, "! resp{}", self.protocols[step.client]);
             }
             let words: Vec<String> = step.words.iter().map(|word| quoted(word)).collect();
-            text.push_str(&format!("> {}\n", words.join(" ")));
+            let _ = writeln!(text, "> {}", words.join(" "));
             match step.order {
                 Order::Exact => {}
                 Order::Set => text.push_str("~ set\n"),

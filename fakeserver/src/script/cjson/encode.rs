@@ -5,18 +5,30 @@ use mlua::{Lua, Table, Value};
 use super::{InvalidNumbers, Settings};
 use crate::script::arguments::{as_number, number_text, type_name};
 use crate::script::raise::{Raised, library_error};
+use crate::script::sandbox::{Shared, VALUE_COST};
 use crate::value::number::format_general;
 
 /// Appends JSON to a buffer.
 pub(super) struct Encoder<'a> {
     lua: &'a Lua,
     settings: Settings,
+    budget: &'a Shared,
     out: &'a mut Vec<u8>,
 }
 
 impl<'a> Encoder<'a> {
-    pub(super) fn new(lua: &'a Lua, settings: Settings, out: &'a mut Vec<u8>) -> Encoder<'a> {
-        Encoder { lua, settings, out }
+    pub(super) fn new(
+        lua: &'a Lua,
+        settings: Settings,
+        budget: &'a Shared,
+        out: &'a mut Vec<u8>,
+    ) -> Encoder<'a> {
+        Encoder {
+            lua,
+            settings,
+            budget,
+            out,
+        }
     }
 
     /// Appends a value. Tables in tables are walked with a stack of our own, since their nesting is the script's choice.
@@ -43,6 +55,7 @@ impl<'a> Encoder<'a> {
 
     /// Appends a value that is no table, or opens one.
     fn begin(&mut self, value: &Value, open: &mut Vec<Open>) -> mlua::Result<()> {
+        self.budget.spend(VALUE_COST)?;
         match value {
             Value::Nil => self.out.extend_from_slice(b"null"),
             Value::Boolean(true) => self.out.extend_from_slice(b"true"),

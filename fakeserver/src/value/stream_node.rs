@@ -1,0 +1,196 @@
+//! [`Node`]: a run of a stream's entries that Redis keeps in one listpack.
+//!
+//! Where a node ends can be seen from outside: an approximate trim removes whole nodes, and `XINFO STREAM` counts them. So each
+//! node knows how many bytes its listpack would have, tombstones of deleted entries included.
+
+use std::collections::VecDeque;
+
+use super::{Blob, StreamId, number};
+
+/// Head and end mark of a listpack.
+const LISTPACK_LEN_MIN: usize = 7;
+/// Most bytes of a node where `stream-node-max-bytes` sets no bound.
+const NODE_BYTES_MAX: usize = 1 << 30;
+
+/// An entry of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its place in the stream.
+    pub id: StreamId,
+    /// Fields and values in turn.
+    pub words: Box<[Blob]>,
+}
+
+/// How large a node may become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeLimits {
+    /// `stream-node-max-bytes`; 0 for the most there can be.
+    pub bytes_max: usize,
+    /// `stream-node-max-entries`; 0 for no bound.
+    pub entries_max: usize,
+}
+
+/// A run of entries.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    /// Id of the first entry that the node ever had.
+    pub(super) master: StreamId,
+    /// Id of the last entry that the node ever had.
+    pub(super) last: StreamId,
+    pub(crate) entries: VecDeque<Entry>,
+    /// Fields of the node's first entry; others with the same ones do not repeat them.
+    fields: Box<[Blob]>,
+    deleted: usize,
+    bytes: usize,
+}
+
+impl Node {
+    pub(super) fn new(entry: Entry) -> Node {
+        let fields: Box<[Blob]> = entry.words.iter().step_by(2).cloned().collect();
+        let mut node = Node {
+            master: entry.id,
+            last: entry.id,
+            entries: VecDeque::new(),
+            bytes: LISTPACK_LEN_MIN
+                + integer_len(0) * 3
+                + integer_len(fields.len() as i64)
+                + fields.iter().map(text_len).sum::<usize>(),
+            fields,
+            deleted: 0,
+        };
+        node.push(entry);
+        node
+    }
+
+    /// A node without entries, of a listpack of so many bytes, to be filled with [`Node::restore`].
+    pub(crate) fn restored(master: StreamId, fields: Box<[Blob]>, bytes: usize) -> Node {
+        Node {
+            master,
+            last: master,
+            entries: VecDeque::new(),
+            fields,
+            deleted: 0,
+            bytes,
+        }
+    }
+
+    /// Puts the next entry back, or its tombstone; none if it is out of order.
+    pub(crate) fn restore(&mut self, id: StreamId, words: Option<Box<[Blob]>>) -> Option<()> {
+        let is_first = self.entries.is_empty() && self.deleted == 0;
+        if id < self.last || (id == self.last && !is_first) {
+            return None;
+        }
+        self.last = id;
+        match words {
+            Some(words) => self.entries.push_back(Entry { id, words }),
+            None => self.deleted += 1,
+        }
+        Some(())
+    }
+
+    /// The fields of the node's first entry.
+    pub(crate) fn fields(&self) -> &[Blob] {
+        &self.fields
+    }
+
+    /// Number of tombstones.
+    pub(crate) fn deleted(&self) -> usize {
+        self.deleted
+    }
+
+    /// Whether an entry with these words is to open a new node.
+    pub(super) fn is_full_for(&self, words: &[Blob], limits: NodeLimits) -> bool {
+        let bytes_max = match limits.bytes_max {
+            1..NODE_BYTES_MAX => limits.bytes_max,
+            _ => NODE_BYTES_MAX,
+        };
+        let len: usize = words.iter().map(|word| word.len()).sum();
+        self.bytes + len >= bytes_max
+            || (limits.entries_max > 0 && self.entries.len() + self.deleted >= limits.entries_max)
+    }
+
+    pub(super) fn push(&mut self, entry: Entry) {
+        self.bytes += self.entry_len(&entry);
+        self.last = entry.id;
+        self.set_counts(|node| node.entries.push_back(entry));
+    }
+
+    /// Removes the first entry, which leaves a tombstone.
+    pub(super) fn pop_front(&mut self) -> Option<Entry> {
+        let mut popped = None;
+        self.set_counts(|node| {
+            popped = node.entries.pop_front();
+            node.deleted += usize::from(popped.is_some());
+        });
+        popped
+    }
+
+    /// Removes the entry at a place, which leaves a tombstone.
+    pub(super) fn remove(&mut self, at: usize) {
+        self.set_counts(|node| {
+            if node.entries.remove(at).is_some() {
+                node.deleted += 1;
+            }
+        });
+    }
+
+    /// Changes the entries, and with them the two counts at the listpack's head, whose length depends on their value.
+    fn set_counts(&mut self, change: impl FnOnce(&mut Node)) {
+        let counts_len =
+            |node: &Node| integer_len(node.entries.len() as i64) + integer_len(node.deleted as i64);
+        let before = counts_len(self);
+        change(self);
+        self.bytes = self.bytes + counts_len(self) - before;
+    }
+
+    fn entry_len(&self, entry: &Entry) -> usize {
+        let names = entry.words.iter().step_by(2);
+        let count = entry.words.len() as i64 / 2;
+        let is_same = names.clone().eq(self.fields.iter());
+        let own_fields = if is_same {
+            integer_len(count + 3)
+        } else {
+            let names: usize = names.map(text_len).sum();
+            names + integer_len(count) + integer_len(2 * count + 4)
+        };
+        let values: usize = entry.words.iter().skip(1).step_by(2).map(text_len).sum();
+        let ms = entry.id.ms.wrapping_sub(self.master.ms) as i64;
+        let seq = entry.id.seq.wrapping_sub(self.master.seq) as i64;
+        // The flags are a small integer whatever they say.
+        integer_len(0) + integer_len(ms) + integer_len(seq) + own_fields + values
+    }
+}
+
+/// Bytes of an integer in a listpack, its length behind it included.
+fn integer_len(value: i64) -> usize {
+    match value {
+        0..=0x7f => 2,
+        -0x1000..=0xfff => 3,
+        -0x8000..=0x7fff => 4,
+        -0x80_0000..=0x7f_ffff => 5,
+        -0x8000_0000..=0x7fff_ffff => 6,
+        _ => 10,
+    }
+}
+
+/// Bytes of a string in a listpack, which keeps the spelling of an integer as that integer.
+fn text_len(text: &Blob) -> usize {
+    if text.len() <= 20
+        && let Some(value) = number::parse_integer(text)
+    {
+        return integer_len(value);
+    }
+    let len = match text.len() {
+        len @ ..64 => 1 + len,
+        len @ 64..4096 => 2 + len,
+        len => 5 + len,
+    };
+    let back_len = match len {
+        ..128 => 1,
+        128..16_383 => 2,
+        16_383..2_097_151 => 3,
+        2_097_151..268_435_455 => 4,
+        _ => 5,
+    };
+    len + back_len
+}
