@@ -93,10 +93,10 @@ impl Live {
                 prefix: self.next_prefix(),
                 ..Hunt::new(scenario, clients)
             };
-            let history = runtime.block_on(run(&hunt, &self.client))?;
+            let (history, failed) = runtime.block_on(run(&hunt, &self.client));
             let mut connection = self.client.get_connection()?;
             let verdict = hunt.judge(&history, &mut |words| call(&mut connection, words));
-            trampled.violation = verdict.err();
+            trampled.violation = failed.or(verdict.err());
             trampled.runs += 1;
             trampled.landed += count(&history, |answer| matches!(answer, Answer::Landed { .. }));
             trampled.conflicts += count(&history, |answer| *answer == Answer::Conflict);
@@ -130,7 +130,8 @@ impl Live {
     }
 }
 
-async fn run(hunt: &Hunt, client: &Client) -> RedisResult<Vec<Operation<Call, Outcome>>> {
+/// What the clients did, and the words of one that failed.
+async fn run(hunt: &Hunt, client: &Client) -> (Vec<Operation<Call, Outcome>>, Option<Violation>) {
     let connections = || Reopening::new(client.clone());
     hunt.scenario
         .prepare(connections(), hunt.settings(), hunt.clients)
@@ -149,13 +150,13 @@ async fn run(hunt: &Hunt, client: &Client) -> RedisResult<Vec<Operation<Call, Ou
         );
         tasks.spawn(hunt.scenario.act(actor, hunt.rounds));
     }
+    let mut failed = None;
     while let Some(ended) = tasks.join_next().await {
-        ended.map_err(|error| {
-            let text = error.to_string();
-            redis::RedisError::from((redis::ErrorKind::Client, "a client failed", text))
-        })?;
+        if let Err(error) = ended {
+            failed = Some(Violation::new("panic", error.to_string()));
+        }
     }
-    Ok(recorder.take())
+    (recorder.take(), failed)
 }
 
 fn count(history: &[Operation<Call, Outcome>], is: impl Fn(&Answer) -> bool) -> u64 {

@@ -166,7 +166,7 @@ fn live(options: &Options, url: &str) -> Outcome {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     let nonce = since.as_nanos() as u64 ^ (u64::from(std::process::id()) << 40);
-    let mut live = Live::connect(url, nonce).map_err(|error| format!("{url}: {error}"))?;
+    let mut live = Live::connect(url, nonce).map_err(|error| unreachable(&error))?;
     let bar = progress();
     let controls = runner::catch_all(&flaws(options), &bar).map_err(|error| error.to_string())?;
     let mut confirmed = Vec::new();
@@ -179,7 +179,7 @@ fn live(options: &Options, url: &str) -> Outcome {
     let mut trampled = Vec::new();
     for scenario in all {
         let one = live.trample(scenario, clients, time, &bar);
-        trampled.push(one.map_err(|error| format!("{url}: {error}"))?);
+        trampled.push(one.map_err(|error| unreachable(&error))?);
     }
     bar.finish_and_clear();
     let mut text = report::trampled(&trampled);
@@ -198,6 +198,12 @@ fn live(options: &Options, url: &str) -> Outcome {
         trampled.iter().map(|one| one.landed).sum(),
     );
     Ok((text, well && caught && confirmed.iter().all(|yes| *yes)))
+}
+
+/// Without the URL, which may hold a password.
+fn unreachable(error: &redis::RedisError) -> String {
+    let text = error.to_string();
+    format!("redis server: {}", text.lines().next().unwrap_or_default())
 }
 
 /// The last line; whether all broken stores were caught.

@@ -69,7 +69,7 @@ fn a_short_hunt_is_clean_and_its_counterexamples_replay() {
         let text = String::from_utf8(first.stdout.clone()).unwrap();
         assert_eq!(first.status.code(), Some(1), "{text}");
         assert!(
-            text.contains("violated: versions") && text.contains(schedule),
+            text.contains("\nviolated: ") && text.contains(schedule),
             "{text}"
         );
         assert_eq!(first.stdout, second.stdout);
