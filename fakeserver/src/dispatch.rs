@@ -366,6 +366,9 @@ impl Engine {
         let (reply, wait) = self.call_on_keyspace(blocked.row, &blocked.request, Some(key));
         if wait.is_none() {
             self.unblock(id);
+            if let Reply::Error(error) = &reply {
+                self.stats.failed(blocked.row, error);
+            }
             self.send(id, reply);
             self.resumed.push_back(id);
         }
