@@ -366,6 +366,9 @@ impl Engine {
         let (reply, wait) = self.call_on_keyspace(blocked.row, &blocked.request, Some(key));
         if wait.is_none() {
             self.unblock(id);
+            if let Reply::Error(error) = &reply {
+                self.stats.failed(blocked.row, error);
+            }
             self.send(id, reply);
             self.resumed.push_back(id);
         }
@@ -406,13 +409,15 @@ fn find(request: &Request) -> Option<&'static Row> {
     }
 }
 
-/// Whether a command, or one of those that EXEC will run, may need more memory.
+/// Whether a command, or one of those that EXEC will run, may need more memory; a queue of any commands does.
 fn needs_memory(session: &Session, row: &Row) -> bool {
     let mut queued = session
         .transaction
         .iter()
         .flat_map(|transaction| &transaction.queue);
+    let queues = session.transaction.is_some() && !row.has(Flag::NoQueue);
     row.has(Flag::DenyOom)
+        || queues
         || row.has(Flag::EndsTransaction) && queued.any(|queued| queued.row.has(Flag::DenyOom))
 }
 

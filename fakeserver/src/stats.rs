@@ -68,10 +68,15 @@ impl ServerStats {
 
     /// Counts an execution's error.
     pub(crate) fn failed(&mut self, row: &Row, error: &CommandError) {
+        self.interrupted(row);
+        self.error(error);
+    }
+
+    /// Counts an execution that failed without an error.
+    pub(crate) fn interrupted(&mut self, row: &Row) {
         if let Some(stats) = self.of(row) {
             stats.failed += 1;
         }
-        self.error(error);
     }
 
     /// Counts a request that was not executed; `row` is none if the command is unknown.

@@ -196,6 +196,8 @@ fn unblock(call: &mut ControlCall<'_>) -> CommandResult {
         call.engine.stats.failed(blocked.row, &error);
         Reply::Error(error)
     } else {
+        // Redis counts a failure even though there is no error.
+        call.engine.stats.interrupted(blocked.row);
         blocked.timeout_reply
     };
     call.engine.send(id, reply);

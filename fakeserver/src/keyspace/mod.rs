@@ -18,6 +18,7 @@ use crate::clock::Timestamp;
 use crate::error::CommandError;
 use crate::value::{Blob, Dict};
 use expiry::ExpiryIndex;
+use watch::Standing;
 
 /// Index of a logical database, below the `databases` setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -394,10 +395,15 @@ impl Keyspace {
 
     /// Whether `key` stands in a database with its deadline passed.
     pub(crate) fn stands_due(&self, db: DbIndex, key: &[u8]) -> bool {
-        self.dbs
-            .get(db.0)
-            .and_then(|db| db.dict.get(key))
-            .is_some_and(|entry| self.is_due(entry))
+        self.standing(db, key) == Standing::Due
+    }
+
+    fn standing(&self, db: DbIndex, key: &[u8]) -> Standing {
+        match self.dbs.get(db.0).and_then(|db| db.dict.get(key)) {
+            None => Standing::Missing,
+            Some(entry) if self.is_due(entry) => Standing::Due,
+            Some(_) => Standing::Live,
+        }
     }
 
     /// Removes at most `limit` due keys of all databases; whether more may be due.
@@ -489,7 +495,7 @@ impl Keyspace {
         };
         let old = std::mem::replace(slot, Db::new(seed));
         self.watch
-            .touch_all(db, |key| old.dict.contains(key), |_| false);
+            .replaced(db, |key| old.dict.contains(key), |_| Standing::Missing);
         self.stats.dirty += old.dict.len() as u64;
         if self.has_waiters {
             let gone = old.dict.keys().map(|key| (db, key.clone()));
@@ -504,12 +510,12 @@ impl Keyspace {
             return;
         }
         self.dbs.swap(a.0, b.0);
-        for db in [a, b] {
-            let (one, other) = (&self.dbs[a.0].dict, &self.dbs[b.0].dict);
-            let affected = |key: &[u8]| one.contains(key) || other.contains(key);
-            self.watch
-                .touch_all(db, affected, |key| self.dbs[db.0].dict.contains(key));
+        let mut watch = std::mem::take(&mut self.watch);
+        for (db, other) in [(a, b), (b, a)] {
+            let before = |key: &[u8]| self.dbs[other.0].dict.contains(key);
+            watch.replaced(db, before, |key| self.standing(db, key));
         }
+        self.watch = watch;
         self.stats.dirty += 1;
         if self.has_waiters {
             // What came may serve a client, and what went may be what it waited for.

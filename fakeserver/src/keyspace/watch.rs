@@ -26,6 +26,17 @@ pub struct WatchedKey {
     pub was_due: bool,
 }
 
+/// How a key stands in a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Not at all.
+    Missing,
+    /// With its deadline passed.
+    Due,
+    /// For all to see.
+    Live,
+}
+
 impl WatchRegistry {
     /// Makes `session` watch `key`; watching a key twice is watching it once.
     pub fn watch(&mut self, session: SessionId, db: DbIndex, key: &[u8], was_due: bool) {
@@ -95,21 +106,27 @@ impl WatchRegistry {
         }
     }
 
-    /// Marks the watchers of those keys of a database that `affected` names.
-    pub(super) fn touch_all(
+    /// Marks the watchers of a database whose contents were replaced as a whole: `before` says whether it held a key, `after`
+    /// how the key stands in it now (multi.c, `touchAllWatchedKeysInDb`).
+    pub(super) fn replaced(
         &mut self,
         db: DbIndex,
-        affected: impl Fn(&[u8]) -> bool,
-        exists: impl Fn(&[u8]) -> bool,
+        before: impl Fn(&[u8]) -> bool,
+        after: impl Fn(&[u8]) -> Standing,
     ) {
-        let keys: Vec<_> = self
-            .by_key
-            .keys()
-            .filter(|(at, key)| *at == db && affected(key))
-            .cloned()
-            .collect();
-        for (_, key) in keys {
-            self.touch(db, &key, exists(&key));
+        for (session, keys) in &mut self.by_session {
+            for watched in keys.iter_mut().filter(|watched| watched.db == db) {
+                match (before(&watched.key), after(&watched.key)) {
+                    (false, Standing::Missing) => {}
+                    (true, Standing::Missing) if watched.was_due => watched.was_due = false,
+                    // A due key is as good as none.
+                    (_, Standing::Due) if watched.was_due => {}
+                    (false, Standing::Due) => watched.was_due = true,
+                    _ => {
+                        self.dirty.insert(*session);
+                    }
+                }
+            }
         }
     }
 
