@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p fakeserver --example in_process`
 
+#![allow(clippy::print_stdout, reason = "an example shows what happens")]
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;

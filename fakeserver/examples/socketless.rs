@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p fakeserver --example socketless`
 
+#![allow(clippy::print_stdout, reason = "an example shows what happens")]
+
 use fakeserver::Server;
 
 fn main() {

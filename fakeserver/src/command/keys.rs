@@ -79,9 +79,9 @@ impl KeySpec {
                 counted(request, 2).for_each(|at| visit(at, Access::Read));
             }
             KeySpec::Custom(positions) => {
-                positions(request)
-                    .into_iter()
-                    .for_each(|(at, access)| visit(at, access));
+                for (at, access) in positions(request) {
+                    visit(at, access);
+                }
             }
         }
     }

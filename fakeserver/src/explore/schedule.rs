@@ -208,7 +208,7 @@ mod tests {
             match text.parse::<Schedule>() {
                 Ok(schedule) => assert_eq!(schedule.to_string(), text),
                 Err(error) => {
-                    assert_eq!((error, text), (ScheduleError::Choice(0), "v1:ffffffff:~~"))
+                    assert_eq!((error, text), (ScheduleError::Choice(0), "v1:ffffffff:~~"));
                 }
             }
         }

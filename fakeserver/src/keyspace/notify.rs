@@ -65,7 +65,7 @@ const ALL: [Class; 10] = [
 /// What `notify-keyspace-events` says: which classes, and on which of the two kinds of channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Classes {
-    classes: u16,
+    bits: u16,
     /// `K`: publish to `__keyspace@<db>__:<key>`.
     pub keyspace: bool,
     /// `E`: publish to `__keyevent@<db>__:<event>`.
@@ -82,12 +82,12 @@ impl Classes {
                 b'E' => parsed.keyevent = true,
                 b'A' => ALL
                     .iter()
-                    .for_each(|class| parsed.classes |= 1 << *class as u16),
+                    .for_each(|class| parsed.bits |= 1 << *class as u16),
                 letter => {
                     let (class, _) = LETTERS
                         .iter()
                         .find(|(_, known)| *known == char::from(*letter))?;
-                    parsed.classes |= 1 << *class as u16;
+                    parsed.bits |= 1 << *class as u16;
                 }
             }
         }
@@ -100,7 +100,7 @@ impl Classes {
     }
 
     fn has(self, class: Class) -> bool {
-        self.classes & 1 << class as u16 != 0
+        self.bits & 1 << class as u16 != 0
     }
 }
 

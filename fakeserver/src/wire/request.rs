@@ -316,7 +316,9 @@ impl RequestDecoder {
         self.start = end + 1;
         self.searched = 0;
         let words = words?;
-        words.iter().for_each(|word| self.partial.push(word));
+        for word in &words {
+            self.partial.push(word);
+        }
         Ok(Some(words.len()))
     }
 }
@@ -482,7 +484,7 @@ mod tests {
                 input.escape_ascii()
             );
         }
-        let (_, error) = decode(&[b'a'; 70_000], 4096);
+        let (_, error) = decode(&vec![b'a'; 70_000], 4096);
         assert_eq!(error, Some(ProtocolError::TooBigInline));
     }
 }
