@@ -92,6 +92,7 @@ impl Shared {
     }
 
     /// Who is called when the engine's next time-out has moved ahead.
+    #[cfg(feature = "net")]
     pub(crate) fn set_timer(&self, waker: Waker) {
         self.lock().timer = Some(waker);
     }
