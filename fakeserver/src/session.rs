@@ -1,4 +1,4 @@
-//! [`Session`]: what the server knows of one connection.
+//! `Session`: what the server knows of one connection.
 
 use std::collections::VecDeque;
 

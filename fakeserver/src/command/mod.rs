@@ -1,4 +1,4 @@
-//! The command table: one row and one function per command, families listed in [`TABLE`].
+//! The command table: one row and one function per command, families listed in `TABLE`.
 //!
 //! A row's kind, arity, flags, key spec and group drive everything that is not the command's own meaning: arity errors,
 //! queueing, what scripts may call, what a subscriber may send, `COMMAND`, the explorer's footprints, random programs.

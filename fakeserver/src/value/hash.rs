@@ -1,4 +1,4 @@
-//! [`Hash`]: the value of a hash key.
+//! [`struct@Hash`]: the value of a hash key.
 
 use super::either::Either;
 use super::{Blob, Dict};

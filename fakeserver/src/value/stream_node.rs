@@ -1,4 +1,4 @@
-//! [`Node`]: a run of a stream's entries that Redis keeps in one listpack.
+//! `Node`: a run of a stream's entries that Redis keeps in one listpack.
 //!
 //! Where a node ends can be seen from outside: an approximate trim removes whole nodes, and `XINFO STREAM` counts them. So each
 //! node knows how many bytes its listpack would have, tombstones of deleted entries included.

@@ -1,4 +1,4 @@
-//! RESP, the Redis serialisation protocol: requests are read by [`request`], replies are values ([`reply`]) written by [`encode`].
+//! RESP, the Redis serialisation protocol: requests are read by [`request`], replies are values ([`reply`]) written by [`encode()`].
 //!
 //! A request is always a flat array of bulk strings (or an inline line), so the decoder reads just that and cannot recurse.
 

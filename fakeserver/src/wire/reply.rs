@@ -1,4 +1,4 @@
-//! The reply as a value: what a handler returns, EXEC collects, Lua converts and [`super::encode`] writes.
+//! The reply as a value: what a handler returns, EXEC collects, Lua converts and [`super::encode()`] writes.
 
 use std::borrow::Cow;
 
