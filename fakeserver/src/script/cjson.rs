@@ -9,10 +9,13 @@ use mlua::{Lua, LuaString, MultiValue, Table, Value};
 
 use super::arguments::Arguments;
 use super::raise::argument_error;
-use super::sandbox::Shared;
+use super::sandbox::{Shared, unlimited};
 
 /// Bytes of JSON that are read in about the time of an instruction of Lua.
 const BYTES_PER_INSTRUCTION: u64 = 4;
+
+/// JSON up to this length is decoded without the limit of memory: what it makes is a small multiple of it.
+const UNLIMITED_LEN_MAX: usize = 256 * 1024;
 
 /// What to do with numbers that JSON does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +93,12 @@ pub(super) fn library(lua: &Lua, budget: &Arc<Shared>) -> mlua::Result<Table> {
         match values.front() {
             Some(Value::String(text)) => {
                 charged.spend(text.as_bytes().len() as u64 / BYTES_PER_INSTRUCTION)?;
-                decode::decode(lua, &text.as_bytes(), settings)
+                let text = text.as_bytes();
+                if text.len() <= UNLIMITED_LEN_MAX {
+                    unlimited(lua, || decode::decode(lua, &text, settings))
+                } else {
+                    decode::decode(lua, &text, settings)
+                }
             }
             _ => decode::decode(lua, &Arguments::new(lua, values).string(1)?, settings),
         }

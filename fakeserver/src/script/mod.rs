@@ -167,6 +167,7 @@ impl State {
         }
         let (flags, body) = parse_first_line(source)?;
         let function = self.sandbox.compile(body).map_err(|text| {
+            self.sandbox.recover();
             let prefix = b"ERR Error compiling script (new function): ";
             CommandError::custom([&prefix[..], &text].concat())
         })?;

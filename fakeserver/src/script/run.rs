@@ -8,7 +8,7 @@ use mlua::{Lua, MultiValue, Table, Value};
 use super::arguments::{as_number, number_text};
 use super::convert::{to_lua, to_reply};
 use super::raise::Raised;
-use super::sandbox::Shared;
+use super::sandbox::{Shared, unlimited};
 use super::{Script, Sha, State, redis_api};
 use crate::command::{Caller, Flag};
 use crate::dispatch::resolve;
@@ -67,10 +67,13 @@ pub(crate) fn run(
         session.db = db;
     }
     let reply = match result {
-        Ok(Outcome::Value(value)) => to_reply(value, &state.sandbox.shared),
+        Ok(Outcome::Value(value)) => unlimited(&state.sandbox.lua, || {
+            to_reply(value, &state.sandbox.shared)
+        }),
         Ok(Outcome::Failure(error)) => describe(&error, &sha).map(Reply::Error),
         Err(error) => Err(error),
     };
+    state.sandbox.recover();
     engine.scripts.state = Some(state);
     Ok(reply.unwrap_or_else(|error| {
         let text = Raised::of(&error).into_text();
@@ -106,8 +109,8 @@ impl State {
             Ok(table)
         };
         let first_arg = invocation.first_key + invocation.keys;
-        let keys = words(invocation.first_key..first_arg)?;
-        let argv = words(first_arg..invocation.request.len())?;
+        let keys = unlimited(lua, || words(invocation.first_key..first_arg))?;
+        let argv = unlimited(lua, || words(first_arg..invocation.request.len()))?;
         let bridge = Bridge {
             engine: RefCell::new(engine),
             session: invocation.session,
@@ -145,7 +148,7 @@ impl Bridge<'_> {
     fn call(&self, lua: &Lua, values: &MultiValue) -> mlua::Result<Value> {
         match self.execute(values)? {
             Reply::Error(error) => Err(Raised::Reply(error.to_bytes()).into()),
-            reply => to_lua(lua, reply, self.shared.resp3.load(Relaxed)),
+            reply => unlimited(lua, || to_lua(lua, reply, self.shared.resp3.load(Relaxed))),
         }
     }
 
@@ -160,7 +163,7 @@ impl Bridge<'_> {
         };
         match reply {
             Reply::Error(error) => rejected(lua, &error.to_bytes()),
-            reply => to_lua(lua, reply, self.shared.resp3.load(Relaxed)),
+            reply => unlimited(lua, || to_lua(lua, reply, self.shared.resp3.load(Relaxed))),
         }
     }
 

@@ -20,7 +20,7 @@ const HOOK_PERIOD: u32 = 100_000;
 const BUDGET: u64 = 200_000_000;
 /// What converting a value costs, in instructions: a table that holds another twice, and so on, stands for more values than
 /// there is time for.
-pub(super) const VALUE_COST: u64 = 50;
+pub(super) const VALUE_COST: u64 = 100;
 /// Bytes that the Lua state may hold.
 const MEMORY_MAX: usize = 256 * 1024 * 1024;
 
@@ -118,6 +118,15 @@ impl Sandbox {
     pub(super) fn reset(&self) {
         self.shared.resp3.store(false, Relaxed);
         self.shared.budget.store(BUDGET, Relaxed);
+    }
+
+    /// Frees what a script left behind, if that is much: this Lua collects as it goes, not when memory runs out, so the next
+    /// script would fail for the garbage of the last one.
+    pub(super) fn recover(&self) {
+        if self.lua.used_memory() > MEMORY_MAX / 4 {
+            // A collection calls nothing that could fail: there are no finalizers here.
+            let _ = self.lua.gc_collect();
+        }
     }
 
     /// Undoes what a script did behind the stand-ins' backs; whether it had to.
@@ -460,6 +469,18 @@ fn protect(
 pub(super) fn budget_spent() -> mlua::Error {
     let text = b"ERR Script killed: it ran more instructions than its limit allows";
     Raised::Fatal(text.to_vec()).into()
+}
+
+/// Does work of our own, of bounded size, without the limit of memory: with it, every single step has to be guarded against
+/// the failure of an allocation. What it makes counts all the same once the script goes on.
+pub(super) fn unlimited<T>(lua: &Lua, work: impl FnOnce() -> T) -> T {
+    // Setting a limit fails only for states with an allocator of another kind.
+    let limited = lua.set_memory_limit(0);
+    let result = work();
+    if limited.is_ok() {
+        let _ = lua.set_memory_limit(MEMORY_MAX);
+    }
+    result
 }
 
 fn set_limits(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<()> {
