@@ -92,6 +92,8 @@ struct Drawing {
     /// How to compare the reply of a command inside, and whether it leaves something random behind.
     inner: Option<(Order, Option<Vec<u8>>)>,
     pause: bool,
+    /// A script that is to be there before.
+    loads: Option<&'static str>,
     /// Keys may fall due at once: nobody is in a transaction.
     may_pause: bool,
     serial: usize,
@@ -167,6 +169,10 @@ impl Maker {
             order = inner_order;
             random = inner_random;
         }
+        if let Some(source) = drawing.loads {
+            let words: [&[u8]; 3] = [b"SCRIPT", b"LOAD", source.as_bytes()];
+            self.plain(client, words.map(<[u8]>::to_vec).to_vec());
+        }
         let pause = drawing.pause.then(|| due_key(&drawing.words)).flatten();
         drawing.spoil(ready.form.name.split(' ').count(), &mut entropy);
         self.push(Step {
@@ -227,8 +233,9 @@ impl Maker {
 
     fn plain(&mut self, client: usize, words: Vec<Vec<u8>>) {
         let mut command = String::from_utf8_lossy(&words[0]).to_ascii_lowercase();
-        if command == "object" {
-            command.push_str("|encoding");
+        if ["object", "script", "xgroup"].contains(&command.as_str()) {
+            let subcommand = words.get(1).map(|word| String::from_utf8_lossy(word));
+            command = row_name(&format!("{command} {}", subcommand.unwrap_or_default()));
         }
         self.push(Step {
             client,
@@ -302,6 +309,11 @@ impl Drawing {
             "secs" | "millis" | "at" | "milliat" => {
                 let word = self.time(slot, entropy);
                 self.words.push(word);
+            }
+            "newid" => {
+                let part = if entropy.below(4) == 3 { "*" } else { "1" };
+                self.words
+                    .push(format!("{}-{part}", self.serial + 1).into_bytes());
             }
             "zsets" | "sets" | "lists" => self.counted(slot, entropy),
             "sortable" => {
@@ -400,7 +412,10 @@ impl Drawing {
             "source" => return self.words.push(script.source.into()),
             "digest" if entropy.seldom() => return self.words.push(vec![b'0'; 40]),
             "digest" => return self.words.push(digest.into()),
-            "sha" => self.words.push(digest.into()),
+            "sha" => {
+                self.loads = (entropy.below(4) > 0).then_some(script.source);
+                self.words.push(digest.into());
+            }
             _ => self.words.push(script.source.into()),
         }
         let literals = self.options.len();
@@ -443,6 +458,9 @@ const SMALL: &[&str] = &[
     "ZADD z1 2.5 b 1 d",
     "ZADD z2 1 2 2 1 3 10",
     "ZADD y0 0 a 0 b 0 c 0 d",
+    "XADD x0 1-1 f v",
+    "XADD x0 2-1 f w g v",
+    "XGROUP CREATE x0 g0 0",
 ];
 
 /// What every program ends with: what it has left behind of the data on which programs dwell.
@@ -456,6 +474,7 @@ const LAST: &[(&str, Order)] = &[
     ("SMEMBERS t0", Order::Set),
     ("ZRANGE z0 0 -1 WITHSCORES", Order::Exact),
     ("ZRANGE y0 0 -1", Order::Exact),
+    ("XRANGE x0 - +", Order::Exact),
     ("PTTL s0", Order::Near(MILLIS)),
     ("PTTL c0", Order::Near(MILLIS)),
     ("PTTL h0", Order::Near(MILLIS)),
@@ -480,4 +499,7 @@ const LARGE: &[&str] = &[
     "ZADD z0 1 L 2 b 3 c",
     "ZADD z1 inf a -inf b 1e300 c",
     "ZADD y0 0 L 0 a 0 b",
+    "XADD x0 1-1 f L",
+    "XADD x0 2-1 f w",
+    "XGROUP CREATE x0 g0 0",
 ];

@@ -81,7 +81,7 @@ pub fn programs() -> impl Strategy<Value = Program> {
 const SWEEP_LEN: usize = 16;
 
 /// So often is each option met in a sweep.
-const SWEEP_TIMES: usize = 8;
+const SWEEP_TIMES: usize = 12;
 
 /// Draws for one form in search of its rarest option.
 const SWEEP_DRAWS_MAX: usize = 4000;
@@ -98,7 +98,8 @@ pub fn sweep(seed: u64) -> Vec<Program> {
         for _ in 0..SWEEP_DRAWS_MAX {
             let bytes: Vec<u8> = (0..DRAW_LEN).map(|_| random.u8(..)).collect();
             let program = Program::from_draws([0; 4], &[(which, bytes.clone())]);
-            let met = program.steps.first().map_or(&[][..], |step| &step.options);
+            let met = program.steps.iter().find(|step| !step.options.is_empty());
+            let met = met.map_or(&[][..], |step| &step.options);
             let mut useful = false;
             for option in met.iter().chain([&""]) {
                 if let Some(left) = missing.get_mut(option) {

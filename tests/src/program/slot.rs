@@ -89,6 +89,12 @@ pub(super) fn words(slot: &str) -> Option<&'static [&'static [u8]]> {
         "sorted" => &[b"z2"],
         "string" => STRINGS,
         "type" => &[b"string", b"list", b"set", b"zset", b"hash", b"stream", b"nosuch"],
+        "consumer" => &[b"alice", b"bob"],
+        "group" => &[b"g0", b"g1"],
+        "stream" => &[b"x0", b"x1"],
+        "xend" => &[b"+", b"20-1", b"(20-1", b"2", b"-"],
+        "xid" => &[b"1-1", b"0", b"2-1", b"0-0", b"13-1", b"20", b"$"],
+        "xstart" => &[b"-", b"0", b"(1-1", b"13-1", b"+"],
         "value" => &[b"hello", b"10", b"", b"3.5", b"-7", b"x\r\n\x00y", LONG, b"12345678901234567890"],
         "weight" => &[b"1", b"2", b"0.5", b"-1", b"inf"],
         "zset" => ZSETS,
@@ -102,9 +108,9 @@ pub(super) fn word(slot: &str, key: usize, entropy: &mut Entropy<'_>) -> Option<
     let fitting = words(slot)?;
     let odd: &[&[u8]] = match slot {
         // Binary-safe words are never odd, nor is what must be the same on both servers: BY a word without a star does not sort.
-        "value" | "member" | "field" | "key" | "newkey" | "by" | "sorted" | "brief" | "many"
-        | "limit" | "small" => &[],
-        "string" | "counter" | "hash" | "list" | "set" | "zset" | "flat" => OTHERS,
+        "consumer" | "group" | "value" | "member" | "field" | "key" | "newkey" | "by"
+        | "sorted" | "brief" | "many" | "limit" | "small" => &[],
+        "string" | "counter" | "hash" | "list" | "set" | "zset" | "flat" | "stream" => OTHERS,
         // From the middle of a table the rest of it comes in no certain order. A number beyond 64 bits makes redis-server's next
         // SORT fail: its check finds the error number that the cursor has left behind.
         "cursor" => &[b"abc"],
@@ -113,7 +119,7 @@ pub(super) fn word(slot: &str, key: usize, entropy: &mut Entropy<'_>) -> Option<
         _ => ODD,
     };
     let own = match slot {
-        "string" | "counter" | "hash" | "list" | "set" | "zset" | "flat" => Some(0),
+        "string" | "counter" | "hash" | "list" | "set" | "zset" | "flat" | "stream" => Some(0),
         "key" => Some(key % OWN_KEYS),
         _ => None,
     };
