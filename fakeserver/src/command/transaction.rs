@@ -66,15 +66,25 @@ fn exec(call: &mut ControlCall<'_>) -> CommandResult {
         engine.publish_events();
         // What a subscriber publishes to itself comes in front of the command's reply, inside of the array.
         let pushes = engine.exec_pushes.take().map(|(_, pushes)| pushes);
-        replies.push(match pushes {
+        let reply = match pushes {
             Some(mut pushes) if !pushes.is_empty() => {
                 pushes.push(reply);
                 Reply::Several(pushes)
             }
             _ => reply,
-        });
+        };
+        replies.push((engine.protocol(id), reply));
     }
-    Ok(Reply::Array(replies))
+    // Redis writes each reply as soon as its command has run, so a HELLO changes only those behind it.
+    let protocol = engine.protocol(id);
+    let replies = replies.into_iter().map(|(spoken, reply)| {
+        if spoken == protocol {
+            reply
+        } else {
+            Reply::Spoken(spoken, Box::new(reply))
+        }
+    });
+    Ok(Reply::Array(replies.collect()))
 }
 
 /// `WATCH key [key ...]`: EXEC will fail if one of the keys changes before it. Errors: in a transaction.
@@ -108,4 +118,26 @@ fn take_transaction(call: &mut ControlCall<'_>) -> Option<Transaction> {
         .get_mut(&call.session)?
         .transaction
         .take()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::clock::Timestamp;
+    use crate::config::Config;
+    use crate::engine::{Engine, Peer};
+
+    /// A transcript cannot say this: HELLO's reply names the connection.
+    #[test]
+    fn hello_changes_the_protocol_of_the_replies_behind_it_only() {
+        let now = Timestamp::default();
+        let mut engine = Engine::new(Config::default(), now);
+        let id = engine.connect(Peer::default(), now);
+        engine.receive(id, b"MULTI\r\nGET none\r\nHELLO 3\r\nGET none\r\nEXEC\r\n", now);
+        let mut out = Vec::new();
+        engine.poll_transmit(id, &mut out);
+        let out = String::from_utf8(out).unwrap();
+        let exec = out.split("+QUEUED\r\n").last().unwrap();
+        assert!(exec.starts_with("*3\r\n$-1\r\n%7\r\n"), "{exec}");
+        assert!(exec.ends_with("_\r\n"), "{exec}");
+    }
 }

@@ -74,6 +74,7 @@ pub fn to_value(reply: Reply, protocol: Protocol) -> Value {
             attributes: pairs(attributes),
         },
         Reply::Attribute(_, data) => to_value(*data, protocol),
+        Reply::Spoken(protocol, data) => to_value(*data, protocol),
     }
 }
 

@@ -61,7 +61,7 @@ pub(super) fn to_lua(lua: &Lua, reply: Reply, resp3: bool) -> mlua::Result<Value
             field(lua, "verbatim_string", parts)
         }
         Reply::Verbatim(_, text) => string(lua, &text),
-        Reply::Attribute(_, reply) => to_lua(lua, *reply, resp3),
+        Reply::Attribute(_, reply) | Reply::Spoken(_, reply) => to_lua(lua, *reply, resp3),
         Reply::Several(_) | Reply::Nothing => Ok(Value::Nil),
     }
 }

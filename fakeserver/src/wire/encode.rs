@@ -63,6 +63,7 @@ pub fn encode(reply: &Reply, protocol: Protocol, out: &mut Vec<u8>) {
             }
             encode(reply, protocol, out);
         }
+        Reply::Spoken(protocol, reply) => encode(reply, *protocol, out),
         Reply::Several(replies) => replies
             .iter()
             .for_each(|reply| encode(reply, protocol, out)),

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::error::CommandError;
 use crate::value::Blob;
+use crate::wire::Protocol;
 
 /// One reply of the server, independent of the protocol version that will carry it.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +44,8 @@ pub enum Reply {
     Verbatim([u8; 3], Blob),
     /// Attributes in front of a reply: left out in RESP2, `|` in RESP3.
     Attribute(Vec<(Reply, Reply)>, Box<Reply>),
+    /// A reply in a protocol version that is no longer the session's: HELLO ran behind it in the same EXEC.
+    Spoken(Protocol, Box<Reply>),
     /// Several replies to one command, one after the other, as `SUBSCRIBE a b` sends them.
     Several(Vec<Reply>),
     /// Nothing is sent now: the client waits (a blocking command), or asked for silence.
