@@ -132,7 +132,11 @@ mod tests {
         let now = Timestamp::default();
         let mut engine = Engine::new(Config::default(), now);
         let id = engine.connect(Peer::default(), now);
-        engine.receive(id, b"MULTI\r\nGET none\r\nHELLO 3\r\nGET none\r\nEXEC\r\n", now);
+        engine.receive(
+            id,
+            b"MULTI\r\nGET none\r\nHELLO 3\r\nGET none\r\nEXEC\r\n",
+            now,
+        );
         let mut out = Vec::new();
         engine.poll_transmit(id, &mut out);
         let out = String::from_utf8(out).unwrap();
