@@ -28,7 +28,7 @@ pub(super) fn to_lua(lua: &Lua, reply: Reply, resp3: bool) -> mlua::Result<Value
         }),
         Reply::Array(items) | Reply::Push(items) => sequence(lua, items, resp3),
         Reply::Set(items) if resp3 => {
-            let set = lua.create_table_with_capacity(0, items.len())?;
+            let set = lua.create_table()?;
             for item in items {
                 set.raw_set(to_lua(lua, item, resp3)?, true)?;
             }
@@ -36,7 +36,7 @@ pub(super) fn to_lua(lua: &Lua, reply: Reply, resp3: bool) -> mlua::Result<Value
         }
         Reply::Set(items) => sequence(lua, items, resp3),
         Reply::Map(pairs) | Reply::Streams(pairs) if resp3 => {
-            let map = lua.create_table_with_capacity(0, pairs.len())?;
+            let map = lua.create_table()?;
             for (key, value) in pairs {
                 map.raw_set(to_lua(lua, key, resp3)?, to_lua(lua, value, resp3)?)?;
             }
