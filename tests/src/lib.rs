@@ -15,3 +15,8 @@ pub mod program;
 pub mod raw;
 pub mod server;
 pub mod transcript;
+
+/// The examples of the README, which are compiled and run as they stand there.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
