@@ -30,6 +30,7 @@ mod dedupe;
 mod list;
 mod load;
 mod outbox;
+mod relay;
 pub mod reply;
 mod script;
 mod spawns;

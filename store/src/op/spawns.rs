@@ -1,9 +1,7 @@
 //! The relay's side of executions to start.
 
-use redis::{Value, cmd};
-
-use super::{Batch, Operation, Replies, Step, reply};
-use crate::{Seq, Settings, SpawnEntry, StoreError, codec};
+use super::{Operation, Replies, Step, relay};
+use crate::{Seq, Settings, SpawnEntry, codec};
 
 /// `HGETALL`: all executions to start, oldest first.
 #[derive(Debug)]
@@ -18,34 +16,14 @@ impl PendingSpawns {
             key: settings.keys().spawns(),
         }
     }
-
-    fn entry(&self, (field, value): (Value, Value)) -> Result<SpawnEntry, StoreError> {
-        let (Some(field), Some(value)) = (reply::bytes(field), reply::bytes(value)) else {
-            return Err(reply::unexpected("HGETALL"));
-        };
-        codec::decode_spawn(&self.key, &field, &value)
-    }
 }
 
 impl Operation for PendingSpawns {
     type Output = Vec<SpawnEntry>;
 
     fn step(&mut self, replies: Replies) -> Step<Self::Output> {
-        if let Replies::Start = replies {
-            return Step::Send(Batch::shared([cmd("HGETALL").arg(&self.key).take()]));
-        }
-        Step::Done(replies.harmless().and_then(|[fields]| {
-            let fields = reply::accepted(fields, "HGETALL", &self.key)?;
-            let fields = reply::pairs(fields).ok_or_else(|| reply::unexpected("HGETALL"))?;
-            let entries = fields
-                .into_iter()
-                .map(|pair| self.entry(pair))
-                .collect::<Result<Vec<_>, _>>();
-            entries.map(|mut entries| {
-                entries.sort_by_key(|entry| entry.seq);
-                entries
-            })
-        }))
+        let decode = |field: &[u8], value: &[u8]| codec::decode_spawn(&self.key, field, value);
+        relay::pending(&self.key, replies, decode, |entry| entry.seq)
     }
 }
 
@@ -70,18 +48,6 @@ impl Operation for AckSpawn {
     type Output = bool;
 
     fn step(&mut self, replies: Replies) -> Step<bool> {
-        if let Replies::Start = replies {
-            return Step::Send(Batch::shared([cmd("HDEL")
-                .arg(&self.key)
-                .arg(self.seq.get())
-                .take()]));
-        }
-        // Sequence numbers are not used twice, so that a repetition removes nothing else.
-        Step::Done(replies.harmless().and_then(|[removed]| {
-            let removed = reply::accepted(removed, "HDEL", &self.key)?;
-            reply::integer(&removed)
-                .map(|removed| removed != 0)
-                .ok_or_else(|| reply::unexpected("HDEL"))
-        }))
+        relay::acknowledge(&self.key, self.seq, replies)
     }
 }
