@@ -34,19 +34,21 @@ fn root() -> PathBuf {
         .unwrap()
 }
 
-/// The files that belong to the repository: those that git knows, and those that it would add.
-fn files() -> Vec<String> {
-    let output = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
-        .current_dir(root())
-        .output()
-        .unwrap();
+/// What a command prints that is run at the repository's top level; it has to succeed.
+fn printed_by(command: &mut Command) -> String {
+    let output = command.current_dir(root()).output().unwrap();
     assert!(
         output.status.success(),
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let listed = String::from_utf8_lossy(&output.stdout).into_owned();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The files that belong to the repository: those that git knows, and those that it would add.
+fn files() -> Vec<String> {
+    let arguments = ["ls-files", "--cached", "--others", "--exclude-standard"];
+    let listed = printed_by(Command::new("git").args(arguments));
     listed
         .lines()
         .filter(|name| root().join(name).is_file())
@@ -211,18 +213,11 @@ fn every_suite_is_named_in_the_manifest() {
 
 /// Names of the packages that one is built with, through any number of others.
 fn dependencies(package: &str, arguments: &[&str]) -> BTreeSet<String> {
-    let output = Command::new(env!("CARGO"))
-        .args(["tree", "--prefix", "none", "--format", "{p}", "-p", package])
-        .args(arguments)
-        .current_dir(root())
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
+    let tree = printed_by(
+        Command::new(env!("CARGO"))
+            .args(["tree", "--prefix", "none", "--format", "{p}", "-p", package])
+            .args(arguments),
     );
-    let tree = String::from_utf8_lossy(&output.stdout).into_owned();
     let names = tree.lines().filter_map(|line| line.split(' ').next());
     names
         .filter(|name| *name != package)
