@@ -51,6 +51,8 @@ pub struct Engine {
     pub(crate) pause: Pause,
     pub(crate) stats: ServerStats,
     pub(crate) slowlog: SlowLog,
+    /// Memory was used up when the running client's command came in.
+    pub(crate) out_of_memory: bool,
     /// When the data was last saved, in seconds since the epoch (`LASTSAVE`).
     pub(crate) saved_at: i64,
     /// `SHUTDOWN` was called.
@@ -101,6 +103,7 @@ impl Engine {
             pause: Pause::default(),
             stats: ServerStats::new(),
             slowlog: SlowLog::default(),
+            out_of_memory: false,
             saved_at: now.seconds(),
             shutdown: false,
             ready: BTreeSet::new(),

@@ -62,7 +62,7 @@ pub(crate) use call::{Caller, ControlCall, ReadCall, Words, WriteCall};
 pub use keys::{Access, KeySpec};
 pub(crate) use memory::is_exhausted;
 pub use table::{Command, Flag, Group, Row, lookup, rows};
-pub(crate) use table::{Family, Handler, row_count};
+pub(crate) use table::{Effects, Family, Handler, row_count};
 
 use crate::error::CommandError;
 use crate::wire::Reply;

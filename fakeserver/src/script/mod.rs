@@ -8,6 +8,7 @@ mod bit;
 mod cjson;
 mod cmsgpack;
 mod convert;
+mod flags;
 mod pattern;
 mod raise;
 mod random;
@@ -27,6 +28,7 @@ use crate::error::CommandError;
 use crate::value::Blob;
 use crate::wire::request::split_words;
 
+pub(crate) use flags::{ScriptFlag, ScriptFlags};
 pub(crate) use run::{Invocation, run};
 
 /// A script's name: the SHA-1 of its source in lower-case hexadecimal digits.
@@ -68,15 +70,6 @@ fn hex_digit(nibble: u8) -> u8 {
     }
 }
 
-/// What a script declares in its first line, `#!lua flags=no-writes`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ScriptFlags {
-    /// The script has a first line of this kind, so it is held to what it declares.
-    pub declared: bool,
-    /// It promises not to write.
-    pub no_writes: bool,
-}
-
 /// A compiled script.
 #[derive(Clone, Debug)]
 struct Script {
@@ -110,6 +103,21 @@ impl ScriptEngine {
         self.state
             .as_ref()
             .is_some_and(|state| state.cache.contains_key(sha))
+    }
+
+    /// What a script of this name declares, or would if it had this source; none if there is neither or the source is not
+    /// understood.
+    pub(crate) fn flags(&self, sha: &Sha, source: Option<&[u8]>) -> Option<ScriptFlags> {
+        let state = self.state.as_ref();
+        match state.and_then(|state| state.cache.get(sha)) {
+            Some(script) => Some(script.flags),
+            None => parse_first_line(source?).ok().map(|(flags, _)| flags),
+        }
+    }
+
+    /// Number of scripts in the cache.
+    pub(crate) fn len(&self) -> usize {
+        self.state.as_ref().map_or(0, |state| state.cache.len())
     }
 
     /// Forgets all scripts, and the Lua state with them.
@@ -194,21 +202,18 @@ fn parse_first_line(source: &[u8]) -> Result<(ScriptFlags, &[u8]), CommandError>
     if engine != b"#!lua" {
         return Err(unexpected(b"Unexpected engine in script shebang: ", engine));
     }
-    let mut flags = ScriptFlags {
-        declared: true,
-        no_writes: false,
-    };
+    let mut flags = ScriptFlags::DECLARED;
     for word in words {
         let Some(list) = word.strip_prefix(b"flags=") else {
             return Err(unexpected(b"Unknown lua shebang option: ", word));
         };
-        for flag in list.split(|byte| *byte == b',') {
-            match flag {
-                b"no-writes" => flags.no_writes = true,
-                b"allow-oom" | b"allow-stale" | b"no-cluster" | b"allow-cross-slot-keys" => {}
-                b"" if list.is_empty() => {}
-                flag => return Err(unexpected(b"Unexpected flag in script shebang: ", flag)),
-            }
+        if list.is_empty() {
+            continue;
+        }
+        for name in list.split(|byte| *byte == b',') {
+            let flag = ScriptFlag::named(name)
+                .ok_or_else(|| unexpected(b"Unexpected flag in script shebang: ", name))?;
+            flags.insert(flag);
         }
     }
     Ok((flags, body))

@@ -1,6 +1,6 @@
 //! One run of a script.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::Ordering::Relaxed;
 
 use mlua::{Lua, MultiValue, Table, Value};
@@ -9,7 +9,7 @@ use super::arguments::{as_number, number_text};
 use super::convert::{to_lua, to_reply};
 use super::raise::Raised;
 use super::sandbox::{Shared, unlimited};
-use super::{Script, Sha, State, redis_api};
+use super::{Script, ScriptFlag, ScriptFlags, Sha, State, redis_api};
 use crate::command::{Caller, Flag};
 use crate::dispatch::resolve;
 use crate::engine::Engine;
@@ -49,11 +49,7 @@ pub(crate) fn run(
             "NOSCRIPT No matching script. Please use EVAL.",
         ));
     };
-    if script.flags.declared && invocation.read_only && !script.flags.no_writes {
-        return Err(CommandError::custom(
-            "ERR Can not execute a script with write flag using *_ro command.",
-        ));
-    }
+    admit(script.flags, invocation, engine.out_of_memory)?;
     let Some(state) = engine.scripts.state.take() else {
         return Err(CommandError::custom("ERR no Lua state"));
     };
@@ -81,6 +77,29 @@ pub(crate) fn run(
             [b"ERR Error running script ", sha.as_bytes(), b", ", &text].concat(),
         ))
     }))
+}
+
+/// Whether the flags that a script declares allow it to run now (script.c, `scriptPrepareForRun`).
+fn admit(
+    flags: ScriptFlags,
+    invocation: &Invocation<'_>,
+    out_of_memory: bool,
+) -> Result<(), CommandError> {
+    let Some(effects) = flags.effects() else {
+        return Ok(());
+    };
+    if effects.writes && invocation.read_only {
+        return Err(CommandError::custom(
+            "ERR Can not execute a script with write flag using *_ro command.",
+        ));
+    }
+    // A client is told so before; here come the commands of EXEC.
+    if effects.needs_memory && out_of_memory {
+        return Err(CommandError::custom(
+            "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'",
+        ));
+    }
+    Ok(())
 }
 
 /// How a script ended.
@@ -114,7 +133,9 @@ impl State {
         let bridge = Bridge {
             engine: RefCell::new(engine),
             session: invocation.session,
-            read_only: invocation.read_only || script.flags.no_writes,
+            read_only: invocation.read_only || script.flags.has(ScriptFlag::NoWrites),
+            allow_oom: script.flags.has(ScriptFlag::AllowOom),
+            has_written: Cell::new(false),
             shared: &sandbox.shared,
         };
         let (ok, value) = lua.scope(|scope| {
@@ -140,6 +161,9 @@ struct Bridge<'a> {
     engine: RefCell<&'a mut Engine>,
     session: SessionId,
     read_only: bool,
+    allow_oom: bool,
+    /// It has called a command that writes, so no other is refused for want of memory: it cannot be undone halfway.
+    has_written: Cell<bool>,
     shared: &'a Shared,
 }
 
@@ -184,7 +208,7 @@ impl Bridge<'_> {
                 "This Redis command is not allowed from script",
             ));
         }
-        if self.read_only && row.has(Flag::Write) {
+        if self.read_only && (row.has(Flag::Write) || row.has(Flag::MayReplicate)) {
             return Err(redis_api::error(
                 "Write commands are not allowed from read-only scripts.",
             ));
@@ -192,6 +216,13 @@ impl Bridge<'_> {
         let Ok(mut engine) = self.engine.try_borrow_mut() else {
             return Err(redis_api::error("redis.call inside of redis.call"));
         };
+        let is_tight = engine.out_of_memory && !self.allow_oom && !self.has_written.get();
+        if is_tight && row.has(Flag::DenyOom) {
+            return Err(Raised::Reply(CommandError::OutOfMemory.to_bytes()).into());
+        }
+        if row.has(Flag::Write) {
+            self.has_written.set(true);
+        }
         Ok(engine.call(self.session, row, &request, Caller::Script))
     }
 }
