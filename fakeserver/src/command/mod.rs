@@ -20,6 +20,8 @@ mod debug;
 mod digest;
 mod dump;
 mod expire;
+#[cfg(feature = "lua")]
+mod function;
 mod generic;
 mod hash;
 mod hello;
@@ -79,6 +81,8 @@ const TABLE: &[Family] = &[
     dump::FAMILY,
     dump::SERVER_FAMILY,
     expire::FAMILY,
+    #[cfg(feature = "lua")]
+    function::FAMILY,
     generic::FAMILY,
     hash::FAMILY,
     lcs::FAMILY,

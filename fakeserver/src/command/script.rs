@@ -31,7 +31,7 @@ pub(super) const FAMILY: Family = Family::new(Group::Scripting, &[
 /// Errors: number of keys not an integer, negative or too great; the script does not compile; whatever the script raises;
 /// for `EVAL_RO` a write.
 fn eval(call: &mut ControlCall<'_>) -> CommandResult {
-    let keys = keys_count(call)?;
+    let keys = keys_count_of(call.request, || CommandError::NotAnInteger)?;
     let source = call.request.get(1).unwrap_or_default();
     evaluate(call, Sha::of(source), Some(source), keys)
 }
@@ -43,7 +43,7 @@ fn evalsha(call: &mut ControlCall<'_>) -> CommandResult {
     // A name of another length cannot be in the cache, and is refused before the number of keys is looked at.
     let sha = Sha::parse(call.request.get(1).unwrap_or_default())
         .ok_or_else(|| CommandError::custom("NOSCRIPT No matching script. Please use EVAL."))?;
-    let keys = keys_count(call)?;
+    let keys = keys_count_of(call.request, || CommandError::NotAnInteger)?;
     evaluate(call, sha, None, keys)
 }
 
@@ -76,10 +76,14 @@ fn evaluate(
     run(call.engine, sha, source, &invocation)
 }
 
-fn keys_count(call: &ControlCall<'_>) -> Result<usize, CommandError> {
-    let count = call.request.get(2).and_then(number::parse_integer);
-    let count = count.ok_or(CommandError::NotAnInteger)?;
-    if count > call.request.len() as i64 - 3 {
+/// The number of keys that a request for a script or a function names. Errors: `malformed`; too great; negative.
+pub(super) fn keys_count_of(
+    request: &Request,
+    malformed: impl FnOnce() -> CommandError,
+) -> Result<usize, CommandError> {
+    let count = request.get(2).and_then(number::parse_integer);
+    let count = count.ok_or_else(malformed)?;
+    if count > request.len() as i64 - 3 {
         return Err(CommandError::custom(
             "ERR Number of keys can't be greater than number of args",
         ));

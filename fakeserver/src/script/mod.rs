@@ -9,6 +9,8 @@ mod cjson;
 mod cmsgpack;
 mod convert;
 mod flags;
+mod function;
+mod function_state;
 mod pattern;
 mod raise;
 mod random;
@@ -29,6 +31,9 @@ use crate::value::Blob;
 use crate::wire::request::split_words;
 
 pub(crate) use flags::{ScriptFlag, ScriptFlags};
+pub(crate) use function::{
+    ENGINE, Function, Functions, Library, RestorePolicy, call_function, find_function,
+};
 pub(crate) use run::{Invocation, run};
 
 /// A script's name: the SHA-1 of its source in lower-case hexadecimal digits.
@@ -81,6 +86,7 @@ struct Script {
 #[derive(Debug, Default)]
 pub(crate) struct ScriptEngine {
     state: Option<Box<State>>,
+    pub functions: Functions,
     /// The generator of `math.random` goes on from script to script, `SCRIPT FLUSH` or not.
     random: Option<Arc<random::Lrand48>>,
 }
@@ -129,6 +135,7 @@ impl ScriptEngine {
     /// compiled, since making them takes longer than most of the explorer's runs.
     #[cfg(feature = "explore")]
     pub(crate) fn renew(&mut self) {
+        self.functions.flush();
         if let Some(random) = &self.random {
             random.reset();
         }
@@ -147,10 +154,30 @@ impl ScriptEngine {
         Ok(sha)
     }
 
+    /// Loads a library of functions; its name. Errors: see [`Functions`].
+    pub(crate) fn load_functions(
+        &mut self,
+        code: &[u8],
+        replace: bool,
+    ) -> Result<Blob, CommandError> {
+        let random = self.random.get_or_insert_default();
+        self.functions.load(random, code, replace)
+    }
+
+    /// Loads the libraries of a payload. Errors: see [`Functions`].
+    pub(crate) fn restore_functions(
+        &mut self,
+        payload: &[u8],
+        policy: RestorePolicy,
+    ) -> Result<(), CommandError> {
+        let random = self.random.get_or_insert_default();
+        self.functions.restore(random, payload, policy)
+    }
+
     fn state(&mut self) -> Result<&mut State, CommandError> {
         if self.state.is_none() {
             let random = self.random.get_or_insert_default();
-            let sandbox = sandbox::Sandbox::new(Arc::clone(random))
+            let sandbox = sandbox::Sandbox::new(Arc::clone(random), sandbox::Kind::Scripts)
                 .map_err(|error| CommandError::custom(format!("ERR {error}")))?;
             self.state = Some(Box::new(State {
                 sandbox,
@@ -190,10 +217,9 @@ fn parse_first_line(source: &[u8]) -> Result<(ScriptFlags, &[u8]), CommandError>
     if !source.starts_with(b"#!") {
         return Ok((ScriptFlags::default(), source));
     }
-    let Some(end) = memchr::memchr(b'\n', source) else {
+    let Some((line, body)) = function::first_line(source) else {
         return Err(CommandError::custom("ERR Invalid script shebang"));
     };
-    let (line, body) = source.split_at(end);
     let words = split_words(line).filter(|words| !words.is_empty());
     let words =
         words.ok_or_else(|| CommandError::custom("ERR Invalid engine in script shebang"))?;
