@@ -150,6 +150,16 @@ impl Functions {
         self.current.functions.len()
     }
 
+    /// Estimated bytes of the libraries, without what Lua makes of them.
+    pub(crate) fn size(&self) -> usize {
+        let sizes = self.libraries().map(|library| {
+            size_of::<Library>()
+                + library.code.len()
+                + library.functions.len() * size_of::<Function>()
+        });
+        sizes.sum()
+    }
+
     /// Bytes that the Lua state holds.
     pub(crate) fn lua_memory(&self) -> usize {
         let state = self.state.as_ref();
@@ -272,6 +282,7 @@ pub(crate) fn call_function(
     let script = Script {
         function: function.callback.clone(),
         flags: function.flags,
+        source_len: 0,
     };
     let reply = run_in(&state.sandbox, engine, &script, &function.name, invocation);
     engine.scripts.functions.state = Some(state);

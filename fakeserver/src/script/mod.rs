@@ -27,6 +27,7 @@ use std::sync::Arc;
 use sha1::{Digest, Sha1};
 
 use crate::error::CommandError;
+use crate::stats::ScriptFigures;
 use crate::value::Blob;
 use crate::wire::request::split_words;
 
@@ -80,7 +81,11 @@ fn hex_digit(nibble: u8) -> u8 {
 struct Script {
     function: mlua::Function,
     flags: ScriptFlags,
+    source_len: usize,
 }
+
+/// What a script in the cache costs beside its source.
+const SCRIPT_OVERHEAD: usize = size_of::<(Sha, Script)>();
 
 /// All that the server keeps of scripting.
 #[derive(Debug, Default)]
@@ -121,9 +126,19 @@ impl ScriptEngine {
         }
     }
 
-    /// Number of scripts in the cache.
-    pub(crate) fn len(&self) -> usize {
-        self.state.as_ref().map_or(0, |state| state.cache.len())
+    /// What INFO prints of scripts and functions.
+    pub(crate) fn figures(&self) -> ScriptFigures {
+        let state = self.state.as_ref();
+        let sources = state.map(|state| state.cache.values().map(|script| script.source_len));
+        ScriptFigures {
+            scripts: state.map_or(0, |state| state.cache.len()),
+            scripts_size: sources.map_or(0, |lens| lens.map(|len| len + SCRIPT_OVERHEAD).sum()),
+            scripts_lua_size: state.map_or(0, |state| state.sandbox.lua.used_memory()),
+            libraries: self.functions.libraries().len(),
+            functions: self.functions.len(),
+            functions_size: self.functions.size(),
+            functions_lua_size: self.functions.lua_memory(),
+        }
     }
 
     /// Forgets all scripts, and the Lua state with them.
@@ -206,7 +221,12 @@ impl State {
             let prefix = b"ERR Error compiling script (new function): ";
             CommandError::custom([&prefix[..], &text].concat())
         })?;
-        self.cache.insert(sha, Script { function, flags });
+        let script = Script {
+            function,
+            flags,
+            source_len: source.len(),
+        };
+        self.cache.insert(sha, script);
         Ok(())
     }
 }

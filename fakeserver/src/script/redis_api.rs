@@ -199,10 +199,8 @@ fn setresp(lua: &Lua, values: MultiValue, shared: &Shared) -> mlua::Result<()> {
 fn acl_check_cmd(values: &MultiValue) -> mlua::Result<bool> {
     let request = words(values)?;
     let known = lookup(request.name()).is_some_and(|row| {
-        row.subcommands().is_empty()
-            || request
-                .get(1)
-                .is_some_and(|name| row.subcommand(name).is_some())
+        let name = request.get(1);
+        row.subcommands().is_empty() || name.is_none_or(|name| row.subcommand(name).is_some())
     });
     if known {
         Ok(true)

@@ -225,9 +225,8 @@ fn add_catching(lua: &Lua, real: &Table) -> mlua::Result<Prelude> {
         value => Ok(value),
     })?;
     // Its caller is `xpcall`, so the place of the error is one level further out.
-    let refuse_xpcall = lua.create_function(|lua, values: MultiValue| {
-        let missing = values.len() + 1;
-        let text = format!("bad argument #{missing} to 'xpcall' (value expected)");
+    let refuse_xpcall = lua.create_function(|lua, _: MultiValue| {
+        let text = "bad argument #2 to 'xpcall' (value expected)";
         Err::<(), _>(library_error_at(lua, 2, text))
     })?;
     let (pcall, xpcall, next, kind): (Value, Value, Value, Value) = (
