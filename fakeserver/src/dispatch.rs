@@ -36,7 +36,7 @@ impl Engine {
     fn answer(&mut self, id: SessionId, request: &Request) -> Reply {
         let named = lookup(request.name());
         let admitted =
-            resolve_from(named, request).and_then(|row| self.admit(id, row).map(|()| row));
+            resolve_from(named, request).and_then(|row| self.admit(id, row, request).map(|()| row));
         let row = match admitted {
             Ok(row) => row,
             Err(error) => {
@@ -44,7 +44,7 @@ impl Engine {
                 return self.reject(id, named, error);
             }
         };
-        if self.holds_back(id, row) {
+        if self.holds_back(id, row, request) {
             self.postpone(id, request);
             return Reply::Nothing;
         }
@@ -89,7 +89,13 @@ impl Engine {
     }
 
     /// The checks that depend on the session, in Redis' order.
-    fn admit(&mut self, id: SessionId, row: &'static Row) -> Result<(), CommandError> {
+    fn admit(
+        &mut self,
+        id: SessionId,
+        row: &'static Row,
+        request: &Request,
+    ) -> Result<(), CommandError> {
+        self.out_of_memory = self.config.maxmemory > 0 && is_exhausted(self);
         let Some(session) = self.sessions.get(&id) else {
             return Ok(());
         };
@@ -103,7 +109,7 @@ impl Engine {
         if session.transaction.is_some() && row.has(Flag::NoMulti) {
             return Err(CommandError::NotAllowedInTransaction);
         }
-        if self.config.maxmemory > 0 && needs_memory(session, row) && is_exhausted(self) {
+        if self.out_of_memory && self.needs_memory(session, row, request) {
             return Err(CommandError::OutOfMemory);
         }
         if session.protocol == Protocol::Resp2
@@ -113,6 +119,19 @@ impl Engine {
             return Err(CommandError::NotForSubscribers(row.full_name().into()));
         }
         Ok(())
+    }
+
+    /// Whether a command, or one of those that EXEC will run, may need more memory; a queue of any commands does.
+    fn needs_memory(&self, session: &Session, row: &Row, request: &Request) -> bool {
+        let mut queued = session
+            .transaction
+            .iter()
+            .flat_map(|transaction| &transaction.queue);
+        let queues = session.transaction.is_some() && !row.has(Flag::NoQueue);
+        queues
+            || row.effects(self, request).needs_memory
+            || row.has(Flag::EndsTransaction)
+                && queued.any(|queued| queued.row.effects(self, &queued.request).needs_memory)
     }
 
     /// Runs a command's handler and counts it; for EXEC's and scripts' commands too.
@@ -407,18 +426,6 @@ fn find(request: &Request) -> Option<&'static Row> {
         Some(name) if !row.subcommands().is_empty() => row.subcommand(name),
         _ => Some(row),
     }
-}
-
-/// Whether a command, or one of those that EXEC will run, may need more memory; a queue of any commands does.
-fn needs_memory(session: &Session, row: &Row) -> bool {
-    let mut queued = session
-        .transaction
-        .iter()
-        .flat_map(|transaction| &transaction.queue);
-    let queues = session.transaction.is_some() && !row.has(Flag::NoQueue);
-    row.has(Flag::DenyOom)
-        || queues
-        || row.has(Flag::EndsTransaction) && queued.any(|queued| queued.row.has(Flag::DenyOom))
 }
 
 /// Redis prints at most this many bytes of a name and of all arguments together.

@@ -100,8 +100,11 @@ impl Engine {
     }
 
     /// Whether `CLIENT PAUSE` holds back this command.
-    pub(crate) fn holds_back(&self, id: SessionId, row: &Row) -> bool {
-        let writes = |row: &Row| row.has(Flag::Write) || row.has(Flag::MayReplicate);
+    pub(crate) fn holds_back(&self, id: SessionId, row: &Row, request: &Request) -> bool {
+        let writes = |row: &Row, request: &Request| {
+            let effects = row.effects(self, request);
+            effects.writes || effects.replicates
+        };
         match self.pause.mode(self.now) {
             None => false,
             Some(PauseMode::All) => true,
@@ -109,10 +112,11 @@ impl Engine {
                 let session = self.sessions.get(&id);
                 let transaction = session.and_then(|session| session.transaction.as_ref());
                 transaction.is_some_and(|transaction| {
-                    transaction.queue.iter().any(|queued| writes(queued.row))
+                    let mut queue = transaction.queue.iter();
+                    queue.any(|queued| writes(queued.row, &queued.request))
                 })
             }
-            Some(PauseMode::Write) => writes(row),
+            Some(PauseMode::Write) => writes(row, request),
         }
     }
 

@@ -20,6 +20,18 @@ pub(crate) struct CommandStats {
     pub failed: u64,
 }
 
+/// What scripts and functions there are, and what they take; sizes are in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ScriptFigures {
+    pub scripts: usize,
+    pub scripts_size: usize,
+    pub scripts_lua_size: usize,
+    pub libraries: usize,
+    pub functions: usize,
+    pub functions_size: usize,
+    pub functions_lua_size: usize,
+}
+
 /// What the server did since the last reset.
 #[derive(Debug)]
 pub(crate) struct ServerStats {

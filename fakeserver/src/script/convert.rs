@@ -8,11 +8,14 @@ use super::arguments::{as_number, truncate};
 use super::sandbox::{Shared, VALUE_COST};
 use crate::error::CommandError;
 use crate::value::{Blob, number};
-use crate::wire::Reply;
+use crate::wire::{Part, Reply};
 
-/// Nesting of a script's reply beyond which it ends in an error. 7.0.15 is out of Lua stack at 7,994 levels; writing and
-/// dropping a reply takes a level of the program's stack for each, so the limit is lower here.
-const DEPTH_MAX: usize = 1_000;
+/// Slots of Lua's stack with which 7.0.15 still converts a value. Each array around it takes one, so replies nest to 7,994 levels.
+const SLOTS_MAX: usize = 7_994;
+
+/// Levels of nesting that become values which own each other; writing and dropping those takes a level of the program's stack
+/// for each, so what is inside of more is [`Reply::Deep`].
+const NESTED_MAX: usize = 128;
 
 /// A command's reply as a script sees it.
 pub(super) fn to_lua(lua: &Lua, reply: Reply, resp3: bool) -> mlua::Result<Value> {
@@ -52,8 +55,8 @@ pub(super) fn to_lua(lua: &Lua, reply: Reply, resp3: bool) -> mlua::Result<Value
         Reply::Double(value) => string(lua, number::format_double(value).as_bytes()),
         Reply::Boolean(value) if resp3 => Ok(Value::Boolean(value)),
         Reply::Boolean(value) => Ok(Value::Integer(i64::from(value) as mlua::Integer)),
-        Reply::BigNumber(digits) if resp3 => field(lua, "big_number", &*digits),
-        Reply::BigNumber(digits) => string(lua, digits.as_bytes()),
+        Reply::BigNumber(digits) if resp3 => field(lua, "big_number", LuaString::wrap(&*digits)),
+        Reply::BigNumber(digits) => string(lua, &digits),
         Reply::Verbatim(format, text) if resp3 => {
             let parts = lua.create_table_with_capacity(0, 2)?;
             parts.raw_set("string", LuaString::wrap(&*text))?;
@@ -62,7 +65,9 @@ pub(super) fn to_lua(lua: &Lua, reply: Reply, resp3: bool) -> mlua::Result<Value
         }
         Reply::Verbatim(_, text) => string(lua, &text),
         Reply::Attribute(_, reply) | Reply::Spoken(_, reply) => to_lua(lua, *reply, resp3),
-        Reply::Several(_) | Reply::Nothing => Ok(Value::Nil),
+        Reply::Status(text) => field(lua, "ok", LuaString::wrap(&*text)),
+        // Only scripts make replies that deep, and they do not call each other.
+        Reply::Deep(_) | Reply::Several(_) | Reply::Nothing => Ok(Value::Nil),
     }
 }
 
@@ -102,66 +107,136 @@ pub(super) fn put_at(table: &Table, at: usize, bytes: &[u8]) -> mlua::Result<()>
 pub(super) fn to_reply(value: Value, shared: &Shared) -> mlua::Result<Reply> {
     let resp3 = shared.resp3.load(Relaxed);
     let mut open: Vec<Open> = Vec::new();
-    let mut next = value;
+    let (mut next, mut slots) = (value, 0);
     loop {
         shared.spend(VALUE_COST)?;
-        let mut reply = match begin(next, resp3, open.len())? {
+        let mut reply = match begin(next, resp3, slots)? {
             Begun::Reply(reply) => reply,
-            Begun::Open(table) => {
-                open.push(table);
+            Begun::Open(source) if open.len() >= NESTED_MAX => deep(source, slots, shared)?,
+            Begun::Open(source) => {
+                open.push(Open::new(source, slots));
                 Reply::Nothing
             }
         };
-        next = loop {
+        (next, slots) = loop {
             let Some(innermost) = open.last_mut() else {
                 return Ok(reply);
             };
             innermost.take_in(std::mem::replace(&mut reply, Reply::Nothing));
             match innermost.advance()? {
-                Some(value) => break value,
+                Some(value) => break (value, innermost.child_slots()),
                 None => reply = open.pop().map_or(Reply::Null, Open::finish),
             }
         };
     }
 }
 
+/// The same for a table far inside of others.
+fn deep(source: Source, slots: usize, shared: &Shared) -> mlua::Result<Reply> {
+    let resp3 = shared.resp3.load(Relaxed);
+    let mut parts = vec![source.part(0)];
+    // Each with the place of its own part.
+    let mut open = vec![(Open::new(source, slots), 0)];
+    while let Some((innermost, at)) = open.last_mut() {
+        let Some(value) = innermost.advance()? else {
+            let finished = innermost.source.part(innermost.taken);
+            if let Some(part) = parts.get_mut(*at) {
+                *part = finished;
+            }
+            open.pop();
+            continue;
+        };
+        shared.spend(VALUE_COST)?;
+        let slots = innermost.child_slots();
+        match begin(value, resp3, slots)? {
+            Begun::Reply(reply) => parts.push(Part::Reply(reply)),
+            Begun::Open(source) => {
+                let at = parts.len();
+                parts.push(source.part(0));
+                open.push((Open::new(source, slots), at));
+            }
+        }
+    }
+    Ok(Reply::Deep(parts))
+}
+
 enum Begun {
     Reply(Reply),
-    Open(Open),
+    Open(Source),
+}
+
+/// Where an aggregate's items come from.
+enum Source {
+    Array(Table),
+    /// Keys and values, the last one first.
+    Map(Vec<Value>),
+    Set(Vec<Value>),
+}
+
+impl Source {
+    fn part(&self, items: usize) -> Part {
+        match self {
+            Source::Array(_) => Part::Array(items),
+            Source::Map(_) => Part::Map(items / 2),
+            Source::Set(_) => Part::Set(items),
+        }
+    }
 }
 
 /// A table that is being converted. `Reply::Nothing` stands for the reply that is not there yet.
-enum Open {
-    Array(Table, Vec<Reply>),
-    Map(Vec<Value>, Vec<Reply>),
-    Set(Vec<Value>, Vec<Reply>),
+struct Open {
+    source: Source,
+    slots: usize,
+    taken: usize,
+    replies: Vec<Reply>,
 }
 
 impl Open {
+    fn new(source: Source, slots: usize) -> Open {
+        Open {
+            source,
+            slots,
+            taken: 0,
+            replies: Vec::new(),
+        }
+    }
+
     fn take_in(&mut self, reply: Reply) {
-        let (Open::Array(_, replies) | Open::Map(_, replies) | Open::Set(_, replies)) = self;
-        if reply != Reply::Nothing {
-            replies.push(reply);
+        if !matches!(reply, Reply::Nothing) {
+            self.replies.push(reply);
         }
     }
 
     fn advance(&mut self) -> mlua::Result<Option<Value>> {
-        Ok(match self {
-            Open::Array(table, replies) => match table.raw_get(replies.len() + 1)? {
+        let value = match &mut self.source {
+            Source::Array(table) => match table.raw_get(self.taken + 1)? {
                 Value::Nil => None,
                 value => Some(value),
             },
-            Open::Map(values, _) | Open::Set(values, _) => values.pop(),
-        })
+            Source::Map(values) | Source::Set(values) => values.pop(),
+        };
+        self.taken += usize::from(value.is_some());
+        Ok(value)
+    }
+
+    /// How much of Lua's stack 7.0.15 has in use when it comes to what was taken last.
+    fn child_slots(&self) -> usize {
+        let own = match self.source {
+            Source::Array(_) => 1,
+            // The map, its key and its value; for a key, that once more.
+            Source::Map(_) => 3 + self.taken % 2,
+            Source::Set(_) => 3,
+        };
+        self.slots + own
     }
 
     fn finish(self) -> Reply {
-        match self {
-            Open::Array(_, replies) => Reply::Array(replies),
-            Open::Set(_, replies) => Reply::Set(replies),
-            Open::Map(_, replies) => {
-                let mut pairs = Vec::with_capacity(replies.len() / 2);
-                let mut replies = replies.into_iter();
+        match self.source {
+            Source::Array(_) => Reply::Array(self.replies),
+            Source::Set(_) => Reply::Set(self.replies),
+            Source::Map(_) => {
+                let mut pairs = Vec::with_capacity(self.replies.len() / 2);
+                let mut replies = self.replies.into_iter();
                 while let (Some(key), Some(value)) = (replies.next(), replies.next()) {
                     pairs.push((key, value));
                 }
@@ -171,7 +246,11 @@ impl Open {
     }
 }
 
-fn begin(value: Value, resp3: bool, depth: usize) -> mlua::Result<Begun> {
+fn begin(value: Value, resp3: bool, slots: usize) -> mlua::Result<Begun> {
+    if slots > SLOTS_MAX {
+        let error = CommandError::custom("ERR reached lua stack limit");
+        return Ok(Begun::Reply(Reply::Error(error)));
+    }
     Ok(Begun::Reply(match value {
         Value::String(text) => Reply::Bulk(Blob::from(&*text.as_bytes())),
         Value::Boolean(value) if resp3 => Reply::Boolean(value),
@@ -183,9 +262,6 @@ fn begin(value: Value, resp3: bool, depth: usize) -> mlua::Result<Begun> {
         )]
         Value::Integer(n) => Reply::Integer(i64::from(n)),
         Value::Number(n) => Reply::Integer(truncate(n)),
-        Value::Table(_) if depth >= DEPTH_MAX => {
-            Reply::Error(CommandError::custom("ERR reached lua stack limit"))
-        }
         Value::Table(table) => return begin_table(table),
         _ => Reply::Null,
     }))
@@ -197,8 +273,7 @@ fn begin_table(table: Table) -> mlua::Result<Begun> {
         return Ok(Begun::Reply(Reply::Error(error)));
     }
     if let Value::String(text) = table.raw_get("ok")? {
-        let text = one_line(&text.as_bytes());
-        return Ok(Begun::Reply(Reply::Simple(text.into())));
+        return Ok(Begun::Reply(Reply::status(one_line(&text.as_bytes()))));
     }
     if let Some(value) = as_number(&table.raw_get("double")?) {
         return Ok(Begun::Reply(Reply::Double(value)));
@@ -211,7 +286,7 @@ fn begin_table(table: Table) -> mlua::Result<Begun> {
             Ok(())
         })?;
         values.reverse();
-        return Ok(Begun::Open(Open::Map(values, Vec::new())));
+        return Ok(Begun::Open(Source::Map(values)));
     }
     if let Value::Table(set) = table.raw_get("set")? {
         let mut values = Vec::new();
@@ -220,7 +295,7 @@ fn begin_table(table: Table) -> mlua::Result<Begun> {
             Ok(())
         })?;
         values.reverse();
-        return Ok(Begun::Open(Open::Set(values, Vec::new())));
+        return Ok(Begun::Open(Source::Set(values)));
     }
     if let Value::String(digits) = table.raw_get("big_number")? {
         let digits = one_line(&digits.as_bytes());
@@ -237,8 +312,7 @@ fn begin_table(table: Table) -> mlua::Result<Begun> {
         let text = Blob::from(&*text.as_bytes());
         return Ok(Begun::Reply(Reply::Verbatim(letters, text)));
     }
-    let items = Vec::with_capacity(table.raw_len());
-    Ok(Begun::Open(Open::Array(table, items)))
+    Ok(Begun::Open(Source::Array(table)))
 }
 
 fn trim_end(text: &[u8]) -> &[u8] {
@@ -247,8 +321,12 @@ fn trim_end(text: &[u8]) -> &[u8] {
 }
 
 /// A status or a big number is one line: line breaks become blanks.
-fn one_line(text: &[u8]) -> String {
-    String::from_utf8_lossy(text).replace(['\r', '\n'], " ")
+fn one_line(text: &[u8]) -> Vec<u8> {
+    let blank = |byte: &u8| match byte {
+        b'\r' | b'\n' => b' ',
+        byte => *byte,
+    };
+    text.iter().map(blank).collect()
 }
 
 fn arrays_of_two(pairs: Vec<(Reply, Reply)>) -> Vec<Reply> {

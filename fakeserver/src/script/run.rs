@@ -1,6 +1,6 @@
 //! One run of a script.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::Ordering::Relaxed;
 
 use mlua::{Lua, MultiValue, Table, Value};
@@ -8,8 +8,8 @@ use mlua::{Lua, MultiValue, Table, Value};
 use super::arguments::{as_number, number_text};
 use super::convert::{put_at, to_lua, to_reply};
 use super::raise::Raised;
-use super::sandbox::{Shared, unlimited};
-use super::{Script, Sha, State, redis_api};
+use super::sandbox::{Kind, Sandbox, Shared, unlimited};
+use super::{Script, ScriptFlag, ScriptFlags, Sha, redis_api};
 use crate::command::{Caller, Flag};
 use crate::dispatch::resolve;
 use crate::engine::Engine;
@@ -49,38 +49,67 @@ pub(crate) fn run(
             "NOSCRIPT No matching script. Please use EVAL.",
         ));
     };
-    if script.flags.declared && invocation.read_only && !script.flags.no_writes {
-        return Err(CommandError::custom(
-            "ERR Can not execute a script with write flag using *_ro command.",
-        ));
-    }
+    admit(script.flags, invocation, engine.out_of_memory)?;
     let Some(state) = engine.scripts.state.take() else {
         return Err(CommandError::custom("ERR no Lua state"));
     };
+    let reply = run_in(&state.sandbox, engine, &script, sha.as_bytes(), invocation);
+    engine.scripts.state = Some(state);
+    Ok(reply)
+}
+
+/// Runs a compiled script or function of this name, whose Lua state has been taken out of the engine.
+pub(super) fn run_in(
+    sandbox: &Sandbox,
+    engine: &mut Engine,
+    script: &Script,
+    name: &[u8],
+    invocation: &Invocation<'_>,
+) -> Reply {
     let db = engine
         .sessions
         .get(&invocation.session)
         .map(|session| session.db);
-    let result = state.run(engine, &script, invocation);
+    let result = sandbox.execute(engine, script, invocation);
     // A SELECT inside of a script is the script's own.
     if let (Some(db), Some(session)) = (db, engine.sessions.get_mut(&invocation.session)) {
         session.db = db;
     }
     let reply = match result {
-        Ok(Outcome::Value(value)) => unlimited(&state.sandbox.lua, || {
-            to_reply(value, &state.sandbox.shared)
-        }),
-        Ok(Outcome::Failure(error)) => describe(&error, &sha).map(Reply::Error),
+        Ok(Outcome::Value(value)) => unlimited(&sandbox.lua, || to_reply(value, &sandbox.shared)),
+        Ok(Outcome::Failure(error)) => describe(&error, name).map(Reply::Error),
         Err(error) => Err(error),
     };
-    state.sandbox.recover();
-    engine.scripts.state = Some(state);
-    Ok(reply.unwrap_or_else(|error| {
+    sandbox.recover();
+    reply.unwrap_or_else(|error| {
         let text = Raised::of(&error).into_text();
         Reply::Error(CommandError::custom(
-            [b"ERR Error running script ", sha.as_bytes(), b", ", &text].concat(),
+            [b"ERR Error running script ", name, b", ", &text].concat(),
         ))
-    }))
+    })
+}
+
+/// Whether the flags that a script declares allow it to run now (script.c, `scriptPrepareForRun`).
+pub(super) fn admit(
+    flags: ScriptFlags,
+    invocation: &Invocation<'_>,
+    out_of_memory: bool,
+) -> Result<(), CommandError> {
+    let Some(effects) = flags.effects() else {
+        return Ok(());
+    };
+    if effects.writes && invocation.read_only {
+        return Err(CommandError::custom(
+            "ERR Can not execute a script with write flag using *_ro command.",
+        ));
+    }
+    // A client is told so before; here come the commands of EXEC.
+    if effects.needs_memory && out_of_memory {
+        return Err(CommandError::custom(
+            "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'",
+        ));
+    }
+    Ok(())
 }
 
 /// How a script ended.
@@ -89,16 +118,15 @@ enum Outcome {
     Failure(Value),
 }
 
-impl State {
-    fn run(
+impl Sandbox {
+    fn execute(
         &self,
         engine: &mut Engine,
         script: &Script,
         invocation: &Invocation<'_>,
     ) -> mlua::Result<Outcome> {
-        let sandbox = &self.sandbox;
-        sandbox.reset();
-        let lua = &sandbox.lua;
+        self.reset();
+        let lua = &self.lua;
         let words = |range: std::ops::Range<usize>| -> mlua::Result<Table> {
             let table = lua.create_table_with_capacity(range.len(), 0)?;
             let from = range.start;
@@ -114,17 +142,19 @@ impl State {
         let bridge = Bridge {
             engine: RefCell::new(engine),
             session: invocation.session,
-            read_only: invocation.read_only || script.flags.no_writes,
-            shared: &sandbox.shared,
+            read_only: invocation.read_only || script.flags.has(ScriptFlag::NoWrites),
+            allow_oom: script.flags.has(ScriptFlag::AllowOom),
+            has_written: Cell::new(false),
+            shared: &self.shared,
         };
         let (ok, value) = lua.scope(|scope| {
             let call = scope.create_function(|lua, values| bridge.call(lua, &values))?;
             let pcall = scope.create_function(|lua, values| bridge.pcall(lua, &values))?;
-            sandbox
-                .run
-                .call::<(bool, Value)>((&script.function, call, pcall, keys, argv))
+            let is_function = self.kind == Kind::Functions;
+            self.run
+                .call::<(bool, Value)>((&script.function, call, pcall, keys, argv, is_function))
         })?;
-        if sandbox.clean() && ok {
+        if self.clean() && ok {
             return Err(Raised::Text(b"Attempt to modify a readonly table".to_vec()).into());
         }
         Ok(if ok {
@@ -140,6 +170,9 @@ struct Bridge<'a> {
     engine: RefCell<&'a mut Engine>,
     session: SessionId,
     read_only: bool,
+    allow_oom: bool,
+    /// It has called a command that writes, so no other is refused for want of memory: it cannot be undone halfway.
+    has_written: Cell<bool>,
     shared: &'a Shared,
 }
 
@@ -184,7 +217,7 @@ impl Bridge<'_> {
                 "This Redis command is not allowed from script",
             ));
         }
-        if self.read_only && row.has(Flag::Write) {
+        if self.read_only && (row.has(Flag::Write) || row.has(Flag::MayReplicate)) {
             return Err(redis_api::error(
                 "Write commands are not allowed from read-only scripts.",
             ));
@@ -192,6 +225,13 @@ impl Bridge<'_> {
         let Ok(mut engine) = self.engine.try_borrow_mut() else {
             return Err(redis_api::error("redis.call inside of redis.call"));
         };
+        let is_tight = engine.out_of_memory && !self.allow_oom && !self.has_written.get();
+        if is_tight && row.has(Flag::DenyOom) {
+            return Err(Raised::Reply(CommandError::OutOfMemory.to_bytes()).into());
+        }
+        if row.has(Flag::Write) {
+            self.has_written.set(true);
+        }
         Ok(engine.call(self.session, row, &request, Caller::Script))
     }
 }
@@ -205,7 +245,7 @@ fn rejected(lua: &Lua, text: &[u8]) -> mlua::Result<Value> {
 }
 
 /// The error reply of a script that failed: the error's text, the script and the place.
-fn describe(error: &Value, sha: &Sha) -> mlua::Result<CommandError> {
+fn describe(error: &Value, name: &[u8]) -> mlua::Result<CommandError> {
     let Value::Table(table) = error else {
         // Out of memory and the like do not pass the handler that makes a table of an error.
         let text = match error {
@@ -213,7 +253,7 @@ fn describe(error: &Value, sha: &Sha) -> mlua::Result<CommandError> {
             _ => b"execution failure".to_vec(),
         };
         return Ok(CommandError::custom(
-            [b"ERR Error running script ", sha.as_bytes(), b", ", &text].concat(),
+            [b"ERR Error running script ", name, b", ", &text].concat(),
         ));
     };
     let bytes = |name| -> mlua::Result<Option<Vec<u8>>> {
@@ -225,15 +265,7 @@ fn describe(error: &Value, sha: &Sha) -> mlua::Result<CommandError> {
     };
     let mut text = bytes("err")?.unwrap_or_else(|| b"ERR unknown error".to_vec());
     if let (Some(source), Some(line)) = (bytes("source")?, bytes("line")?) {
-        let parts: [&[u8]; 7] = [
-            b" script: ",
-            sha.as_bytes(),
-            b", on ",
-            &source,
-            b":",
-            &line,
-            b".",
-        ];
+        let parts: [&[u8]; 7] = [b" script: ", name, b", on ", &source, b":", &line, b"."];
         text.extend(parts.concat());
     }
     Ok(CommandError::custom(text))

@@ -43,6 +43,13 @@ const LIBRARIES: [&str; 9] = [
     "table",
 ];
 
+/// What a Lua state is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Scripts,
+    Functions,
+}
+
 /// What the functions of the environment share with whoever runs a script.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -70,8 +77,13 @@ impl Shared {
 #[derive(Debug)]
 pub(super) struct Sandbox {
     pub lua: Lua,
-    /// `run(script, call, pcall, KEYS, ARGV)`: whether it succeeded, and its value or error.
+    pub kind: Kind,
+    /// `run(script, call, pcall, KEYS, ARGV, is_function)`: whether it succeeded, and its value or error.
     pub run: Function,
+    /// `protected(function)`: as `pcall`, without a conversion of the error.
+    pub protected: Function,
+    /// The metatable of the globals.
+    globals: Table,
     /// `clean(stand_ins)`: whether a script had written into one.
     clean: Function,
     stand_ins: Table,
@@ -79,7 +91,7 @@ pub(super) struct Sandbox {
 }
 
 impl Sandbox {
-    pub(super) fn new(random: Arc<Lrand48>) -> mlua::Result<Sandbox> {
+    pub(super) fn new(random: Arc<Lrand48>, kind: Kind) -> mlua::Result<Sandbox> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new())?;
         let shared = Arc::new(Shared {
@@ -98,20 +110,57 @@ impl Sandbox {
         strings::add_gsub(&lua, &real, &shared, &protected)?;
         add_loading(&lua, &real)?;
         add_seeing_through(&lua, &real, &stand_ins, &mark)?;
-        protect(&lua, &real, &stand_ins, &watch_insert)?;
+        if kind == Kind::Functions {
+            remove_from_functions(&real)?;
+        }
+        let globals = protect(&lua, &real, &stand_ins, &watch_insert)?;
         set_limits(&lua, &shared)?;
         Ok(Sandbox {
             lua,
+            kind,
             run,
+            protected,
+            globals,
             clean,
             stand_ins,
             shared,
         })
     }
 
-    /// Compiles a script. Errors: Lua's own text.
+    /// Compiles a script or a library. Errors: Lua's own text.
     pub(super) fn compile(&self, source: &[u8]) -> Result<Function, Vec<u8>> {
-        compile(&self.lua, source, "@user_script").map_err(|error| Raised::of(&error).into_text())
+        let name = match self.kind {
+            Kind::Scripts => "@user_script",
+            Kind::Functions => "@user_function",
+        };
+        compile(&self.lua, source, name).map_err(|error| Raised::of(&error).into_text())
+    }
+
+    /// Runs `work` while other globals are to be seen than usual.
+    pub(super) fn look_up_globals_in<T>(
+        &self,
+        globals: &Table,
+        work: impl FnOnce(&Sandbox) -> mlua::Result<T>,
+    ) -> mlua::Result<T> {
+        let usual: Value = self.globals.raw_get("__index")?;
+        self.globals.raw_set("__index", globals)?;
+        let result = work(self);
+        self.globals.raw_set("__index", usual)?;
+        result
+    }
+
+    /// A stand-in for a table that libraries may read.
+    pub(super) fn read_only(&self, hidden: &Table) -> mlua::Result<Table> {
+        let refuse = refuse_writes(&self.lua)?;
+        let index = Value::Table(hidden.clone());
+        stand_in(&self.lua, &self.stand_ins, &refuse, index, hidden)
+    }
+
+    /// Has a table raise an error where it holds nothing.
+    pub(super) fn refuse_missing(&self, table: &Table) -> mlua::Result<()> {
+        let meta = self.lua.create_table()?;
+        meta.raw_set("__index", missing_global(&self.lua)?)?;
+        table.set_metatable(Some(meta))
     }
 
     /// Prepares for the next script.
@@ -176,9 +225,8 @@ fn add_catching(lua: &Lua, real: &Table) -> mlua::Result<Prelude> {
         value => Ok(value),
     })?;
     // Its caller is `xpcall`, so the place of the error is one level further out.
-    let refuse_xpcall = lua.create_function(|lua, values: MultiValue| {
-        let missing = values.len() + 1;
-        let text = format!("bad argument #{missing} to 'xpcall' (value expected)");
+    let refuse_xpcall = lua.create_function(|lua, _: MultiValue| {
+        let text = "bad argument #2 to 'xpcall' (value expected)";
         Err::<(), _>(library_error_at(lua, 2, text))
     })?;
     let (pcall, xpcall, next, kind): (Value, Value, Value, Value) = (
@@ -401,17 +449,9 @@ fn protect(
     real: &Table,
     stand_ins: &Table,
     watch_insert: &Function,
-) -> mlua::Result<()> {
-    let refuse =
-        lua.create_function(|lua, _: Value| Err::<(), _>(library_error(lua, READ_ONLY)))?;
-    let stand_in = |index: Value, hidden: &Table| -> mlua::Result<Table> {
-        let (table, meta) = (lua.create_table()?, lua.create_table()?);
-        meta.raw_set("__index", index)?;
-        meta.raw_set("__newindex", &refuse)?;
-        table.set_metatable(Some(meta))?;
-        stand_ins.raw_set(&table, hidden)?;
-        Ok(table)
-    };
+) -> mlua::Result<Table> {
+    let refuse = refuse_writes(lua)?;
+    let stand_in = |index, hidden: &Table| stand_in(lua, stand_ins, &refuse, index, hidden);
     for name in LIBRARIES {
         let hidden: Table = real.raw_get(name)?;
         let index = match name {
@@ -420,21 +460,8 @@ fn protect(
         };
         real.raw_set(name, stand_in(index, &hidden)?)?;
     }
-    let missing = lua.create_function(|lua, (_, name): (Value, Value)| -> mlua::Result<Value> {
-        let name = match lua.coerce_string(name)? {
-            Some(name) => name.as_bytes().to_vec(),
-            None => b"(null)".to_vec(),
-        };
-        let text = [
-            b"Script attempted to access nonexistent global variable '",
-            &name[..],
-            b"'",
-        ]
-        .concat();
-        Err(library_error(lua, text))
-    })?;
     let shown = lua.create_table()?;
-    shown.raw_set("__index", &missing)?;
+    shown.raw_set("__index", missing_global(lua)?)?;
     real.set_metatable(Some(shown.clone()))?;
     let shown = stand_in(Value::Table(shown.clone()), &shown)?;
     let globals = stand_in(Value::Table(real.clone()), real)?;
@@ -462,7 +489,56 @@ fn protect(
     })?;
     real.raw_set("getmetatable", getmetatable)?;
     real.raw_set("_G", &globals)?;
-    lua.set_globals(globals)
+    let meta = globals.metatable();
+    lua.set_globals(globals)?;
+    meta.map_or_else(|| lua.create_table(), Ok)
+}
+
+/// What only scripts have.
+fn remove_from_functions(real: &Table) -> mlua::Result<()> {
+    real.raw_set("__redis__err__handler", Value::Nil)?;
+    let redis: Table = real.raw_get("redis")?;
+    for name in ["breakpoint", "debug", "replicate_commands"] {
+        redis.raw_set(name, Value::Nil)?;
+    }
+    Ok(())
+}
+
+fn refuse_writes(lua: &Lua) -> mlua::Result<Function> {
+    lua.create_function(|lua, _: Value| Err::<(), _>(library_error(lua, READ_ONLY)))
+}
+
+/// An empty table in front of a hidden one: it reads from `index` and refuses writes.
+fn stand_in(
+    lua: &Lua,
+    stand_ins: &Table,
+    refuse: &Function,
+    index: Value,
+    hidden: &Table,
+) -> mlua::Result<Table> {
+    let (table, meta) = (lua.create_table()?, lua.create_table()?);
+    meta.raw_set("__index", index)?;
+    meta.raw_set("__newindex", refuse)?;
+    table.set_metatable(Some(meta))?;
+    stand_ins.raw_set(&table, hidden)?;
+    Ok(table)
+}
+
+/// What refuses to read a global that is not there.
+fn missing_global(lua: &Lua) -> mlua::Result<Function> {
+    lua.create_function(|lua, (_, name): (Value, Value)| -> mlua::Result<Value> {
+        let name = match lua.coerce_string(name)? {
+            Some(name) => name.as_bytes().to_vec(),
+            None => b"(null)".to_vec(),
+        };
+        let text = [
+            b"Script attempted to access nonexistent global variable '",
+            &name[..],
+            b"'",
+        ]
+        .concat();
+        Err(library_error(lua, text))
+    })
 }
 
 /// The error of a script that has run for too long.
