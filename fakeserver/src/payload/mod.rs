@@ -1,7 +1,7 @@
 //! What DUMP answers and RESTORE takes: a value as an RDB file of version 10 holds it, the version, and a checksum.
 //!
-//! Written are the types that redis-server 7.0.15 writes, without compression; read are those that it reads, with compression
-//! and with the ziplists and zipmaps of its predecessors. Modules are neither.
+//! Written are the types that redis-server 7.0.15 writes, byte for byte as it does but for the order of hash tables; read are
+//! those that it reads, the ziplists and zipmaps of its predecessors included. Modules are neither.
 
 mod checksum;
 mod compact;
@@ -10,6 +10,8 @@ mod lzf;
 mod read;
 mod stream;
 mod write;
+
+pub(crate) use write::Compression;
 
 use crate::config::Config;
 use crate::keyspace::Value;
@@ -42,9 +44,10 @@ mod code {
 }
 
 /// The payload of a value.
-pub(crate) fn dump(value: &Value) -> Vec<u8> {
-    let mut out = Vec::new();
+pub(crate) fn dump(value: &Value, compression: Compression) -> Vec<u8> {
+    let mut out = write::Out::new(compression);
     write::value(&mut out, value);
+    let mut out = out.bytes;
     out.extend_from_slice(&VERSION.to_le_bytes());
     let checksum = checksum::crc64(&out);
     out.extend_from_slice(&checksum.to_le_bytes());
