@@ -6,6 +6,7 @@ use crate::command::Row;
 use crate::error::CommandError;
 use crate::keyspace::Classes;
 use crate::output_limits::OutputLimits;
+use crate::payload::Compression;
 use crate::value::Blob;
 
 /// Who may call a protected command (`enable-debug-command`).
@@ -45,6 +46,8 @@ pub struct Config {
     pub list_max_listpack_size: i64,
     /// `list-compress-depth`
     pub list_compress_depth: i64,
+    /// From so many bytes on a list's element has a node of its own (`DEBUG QUICKLIST-PACKED-THRESHOLD`).
+    pub list_packed_threshold: usize,
     /// `set-max-intset-entries`
     pub set_max_intset_entries: i64,
     /// `stream-node-max-bytes`
@@ -93,6 +96,7 @@ impl Default for Config {
             hll_sparse_max_bytes: 3000,
             list_max_listpack_size: -2,
             list_compress_depth: 0,
+            list_packed_threshold: 1 << 30,
             set_max_intset_entries: 512,
             stream_node_max_bytes: 4096,
             stream_node_max_entries: 100,
@@ -114,6 +118,21 @@ impl Default for Config {
 }
 
 impl Config {
+    /// A setting that is kept as a text of `yes` or `no`, by its default.
+    fn is_on(&self, name: &str, default: bool) -> bool {
+        let text = self.others.get(name);
+        text.map_or(default, |text| text.as_bytes() == b"yes")
+    }
+
+    /// Whether payloads are compressed (`rdbcompression`).
+    pub(crate) fn payload_compression(&self) -> Compression {
+        if self.is_on("rdbcompression", true) {
+            Compression::On
+        } else {
+            Compression::Off
+        }
+    }
+
     /// Whether a client at `address` may call a protected command. Errors: it may not.
     pub(crate) fn check_protected(&self, row: &Row, address: &str) -> Result<(), CommandError> {
         let container = row.full_name().split('|').next().unwrap_or_default();

@@ -5,8 +5,9 @@ use super::introspect::{help_of, subcommand_syntax};
 use super::memory::value_size;
 use super::parameter_value::memory as memory_value;
 use super::{Args, CommandResult, ControlCall, Words};
+use crate::config::Config;
 use crate::error::CommandError;
-use crate::keyspace::{Event, Typed};
+use crate::keyspace::{Event, Typed, Value};
 use crate::session::Session;
 use crate::value::{Blob, StringValue, number};
 use crate::wire::{Protocol, Reply};
@@ -15,6 +16,8 @@ use crate::wire::{Protocol, Reply};
 const POPULATE_MAX: i64 = 10_000_000;
 /// Bytes of a value that DEBUG POPULATE makes at most, as for any string.
 const POPULATE_SIZE_MAX: i64 = 512 * 1024 * 1024;
+/// Redis keeps this far from 4 GB.
+const PACKED_THRESHOLD_MAX: u64 = (1 << 32) - (1 << 20);
 
 #[expect(clippy::approx_constant, reason = "Redis' example is just this number")]
 const EXAMPLE_DOUBLE: f64 = 3.141;
@@ -35,7 +38,7 @@ pub(super) fn debug(call: &mut ControlCall<'_>) -> CommandResult {
         (b"PAUSE-CRON", 1) => Ok(Reply::OK),
         (b"POPULATE", 1..=3) => populate(call, args),
         (b"PROTOCOL", 1) => protocol(call, args.next()?),
-        (b"QUICKLIST-PACKED-THRESHOLD", 1) => packed_threshold(args.next()?),
+        (b"QUICKLIST-PACKED-THRESHOLD", 1) => packed_threshold(call, args.next()?),
         (b"RELOAD", _) => reload(args),
         (b"REPLYBUFFER", 2) => replybuffer(call, args),
         (b"SET-ACTIVE-EXPIRE", 1) => {
@@ -166,14 +169,26 @@ fn reload(args: Args<'_>) -> CommandResult {
     ))
 }
 
-/// `DEBUG QUICKLIST-PACKED-THRESHOLD size`: replies with `OK`; lists have no packed nodes here.
-fn packed_threshold(size: &[u8]) -> CommandResult {
-    match memory_value(size) {
-        Some(size) if size > 1 && size < 1 << 32 => Ok(Reply::OK),
-        _ => Err(CommandError::custom(
-            "ERR argument must be a memory value bigger than 1 and smaller than 4gb",
-        )),
-    }
+/// `DEBUG QUICKLIST-PACKED-THRESHOLD size`: from so many bytes on an element of a list has a node of its own, 0 for the number
+/// that is there at start; replies with `OK`. Errors: not a memory value, or too large.
+fn packed_threshold(call: &mut ControlCall<'_>, size: &[u8]) -> CommandResult {
+    let size = memory_value(size).filter(|size| *size <= PACKED_THRESHOLD_MAX);
+    let size = match size {
+        Some(0) => Config::default().list_packed_threshold,
+        Some(size) => usize::try_from(size).unwrap_or(usize::MAX),
+        None => {
+            return Err(CommandError::custom(
+                "ERR argument must be a memory value bigger than 1 and smaller than 4gb",
+            ));
+        }
+    };
+    call.engine.config.list_packed_threshold = size;
+    call.engine.keyspace.for_each_value(|value| {
+        if let Value::List(list) = value {
+            list.set_plain_len_min(size);
+        }
+    });
+    Ok(Reply::OK)
 }
 
 /// `DEBUG REPLYBUFFER PEAK-RESET-TIME time`, `DEBUG REPLYBUFFER RESIZING 0|1`: replies with `OK`; reply buffers are not resized

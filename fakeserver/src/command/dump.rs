@@ -26,7 +26,9 @@ pub(super) const SERVER_FAMILY: Family = Family::new(Group::Server, &[
 /// `DUMP key`: replies with the value's payload as a bulk string, or null.
 fn dump(call: &mut ReadCall<'_>) -> CommandResult {
     let [_, key] = call.words()?;
-    let payload = call.keyspace.read_any(key).map(payload::dump);
+    let compression = call.config.payload_compression();
+    let value = call.keyspace.read_any(key);
+    let payload = value.map(|value| payload::dump(value, compression));
     Ok(payload.map_or(Reply::Null, |payload| Reply::Bulk(payload.into())))
 }
 

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::error::CommandError;
 use crate::keyspace::{Event, Keyspace, Typed, Value};
-use crate::value::{Blob, Hash, List, Member, StringValue, number};
+use crate::value::{Blob, Hash, List, ListLimits, Member, StringValue, number};
 use crate::wire::{Reply, Request};
 use Flag::*;
 
@@ -32,7 +32,8 @@ fn sort(call: &mut WriteCall<'_>) -> CommandResult {
     let Some(destination) = options.store else {
         return Ok(reply(sorted));
     };
-    let list: List = sorted.into_iter().map(Option::unwrap_or_default).collect();
+    let elements = sorted.into_iter().map(Option::unwrap_or_default);
+    let list = List::of(elements, ListLimits::of(call.config));
     let len = list.len();
     if len > 0 {
         call.keyspace.set(destination, list.into_value());

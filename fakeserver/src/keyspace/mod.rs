@@ -464,6 +464,15 @@ impl Keyspace {
             .take(count)
     }
 
+    /// Visits the values of all databases to change what nobody sees of them.
+    pub(crate) fn for_each_value(&mut self, mut visit: impl FnMut(&mut Value)) {
+        for db in &mut self.dbs {
+            db.dict
+                .values_mut()
+                .for_each(|entry| visit(entry.value_mut()));
+        }
+    }
+
     /// All live keys of the selected database with their entries.
     pub fn iter(&self) -> impl Iterator<Item = (&Blob, &Entry)> {
         self.db()

@@ -13,7 +13,7 @@ use super::{Script, ScriptFlags};
 use crate::command::Effects;
 use crate::engine::Engine;
 use crate::error::CommandError;
-use crate::payload;
+use crate::payload::{self, Compression};
 use crate::value::Blob;
 use crate::wire::Reply;
 use crate::wire::request::split_words;
@@ -227,8 +227,9 @@ impl Functions {
     }
 
     /// The payload of all libraries.
-    pub(crate) fn dump(&self) -> Vec<u8> {
-        payload::dump_functions(self.libraries().map(|library| &*library.code))
+    pub(crate) fn dump(&self, compression: Compression) -> Vec<u8> {
+        let codes = self.libraries().map(|library| &*library.code);
+        payload::dump_functions(codes, compression)
     }
 
     /// Loads what [`Functions::dump`] made. Errors: the payload is not one; those of loading; names that are there already.

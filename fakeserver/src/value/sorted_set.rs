@@ -88,6 +88,13 @@ impl SortedSet {
         set
     }
 
+    /// A listpack of these items as it was written, which is taken to be in order.
+    pub(crate) fn packed(items: Vec<Item>) -> SortedSet {
+        SortedSet {
+            form: Form::Small(items),
+        }
+    }
+
     /// Number of elements.
     pub fn len(&self) -> usize {
         match &self.form {
