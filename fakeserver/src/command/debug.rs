@@ -16,6 +16,9 @@ const POPULATE_MAX: i64 = 10_000_000;
 /// Bytes of a value that DEBUG POPULATE makes at most, as for any string.
 const POPULATE_SIZE_MAX: i64 = 512 * 1024 * 1024;
 
+/// Redis keeps a megabyte below four gigabytes free.
+const PACKED_THRESHOLD_MAX: u64 = (1 << 32) - (1 << 20);
+
 #[expect(clippy::approx_constant, reason = "Redis' example is just this number")]
 const EXAMPLE_DOUBLE: f64 = 3.141;
 
@@ -169,7 +172,7 @@ fn reload(args: Args<'_>) -> CommandResult {
 /// `DEBUG QUICKLIST-PACKED-THRESHOLD size`: replies with `OK`; lists have no packed nodes here.
 fn packed_threshold(size: &[u8]) -> CommandResult {
     match memory_value(size) {
-        Some(size) if size > 1 && size < 1 << 32 => Ok(Reply::OK),
+        Some(0..=PACKED_THRESHOLD_MAX) => Ok(Reply::OK),
         _ => Err(CommandError::custom(
             "ERR argument must be a memory value bigger than 1 and smaller than 4gb",
         )),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::described::Described;
+use super::remark::{Kind, Remark};
 use super::syntax::Choice;
 use super::walk::walk;
 use crate::frame::Frame;
@@ -12,8 +13,6 @@ use crate::transcript::{Exchange, Transcript};
 #[derive(Clone, Debug)]
 pub struct Survey {
     pub(super) commands: Vec<Surveyed>,
-    /// Requests that were answered without an error although they do not follow the syntax.
-    strays: Vec<String>,
 }
 
 /// What the transcripts show of one command.
@@ -27,45 +26,37 @@ pub(super) struct Surveyed {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Evidence {
     pub(super) answered: BTreeMap<String, usize>,
-    refused: BTreeMap<String, usize>,
-    unanswered: BTreeMap<String, usize>,
+    pub(super) refused: BTreeMap<String, usize>,
+    pub(super) unanswered: BTreeMap<String, usize>,
 }
 
-/// Why a way to use a command has no exchange that is answered without an error.
-#[derive(Clone, Copy, Debug)]
-pub struct Exception {
-    /// The command; `cluster|*` is all that begin so.
-    pub command: &'static str,
-    /// The labels of the choices, or `*` for all.
-    pub choices: &'static [&'static str],
-    /// What is there instead.
-    pub shown: Shown,
-    /// Why.
-    pub reason: &'static str,
-}
-
-/// What shows a way to use a command that has no exchange without an error.
+/// Whether a way to use a command is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
-    /// An exchange that is answered by an error.
-    ByError,
-    /// An exchange that is not answered.
-    BySilence,
-    /// A test in this suite, which names the command.
-    BySuite(&'static str),
+pub(super) enum Status {
+    /// By an exchange that is answered without an error.
+    Answered,
+    /// By what a remark says.
+    Remarked(Kind),
+    /// Not at all.
+    Nowhere,
 }
 
-impl Exception {
-    fn covers(&self, command: &str, choice: &str) -> bool {
-        let named = match self.command.strip_suffix('*') {
-            Some(start) => command.starts_with(start),
-            None => command == self.command,
+impl Surveyed {
+    /// Where a choice is shown, or what stands for that.
+    pub(super) fn status(&self, at: usize, remarks: &[Remark]) -> Status {
+        let Some((choice, evidence)) = self.choices.get(at) else {
+            return Status::Nowhere;
         };
-        named
-            && self
-                .choices
-                .iter()
-                .any(|label| *label == "*" || *label == choice)
+        if !evidence.answered.is_empty() {
+            return Status::Answered;
+        }
+        let remark = remarks
+            .iter()
+            .position(|remark| remark.covers(&self.command.name, &choice.label));
+        match remark.and_then(|at| remarks.get(at)) {
+            Some(remark) => Status::Remarked(remark.kind),
+            None => Status::Nowhere,
+        }
     }
 }
 
@@ -82,7 +73,6 @@ impl Survey {
         });
         let mut survey = Survey {
             commands: surveyed.collect(),
-            strays: Vec::new(),
         };
         let places: BTreeMap<String, usize> = survey.places();
         for transcript in transcripts {
@@ -110,13 +100,8 @@ impl Survey {
             return;
         };
         let answer = Answer::of(exchange);
+        // Redis takes some requests that its documentation does not: LINDEX of a missing key at no number.
         let Some(used) = walk(&surveyed.command.syntax, words) else {
-            if answer == Some(Answer::Good) {
-                let line = exchange.at;
-                let name = &surveyed.command.name;
-                self.strays
-                    .push(format!("{file}:{line}: not in the syntax of {name}"));
-            }
             return;
         };
         for (choice, evidence) in &mut surveyed.choices {
@@ -133,51 +118,46 @@ impl Survey {
         }
     }
 
-    /// What is not shown, and which exceptions do not hold, a text for each.
+    /// What is not shown, and which remarks do not hold, a text for each. `in_suite` tells whether a suite calls a command.
     pub fn failures(
         &self,
-        exceptions: &[Exception],
+        remarks: &[Remark],
         in_suite: impl Fn(&str, &str) -> bool,
     ) -> Vec<String> {
-        let mut failures = self.strays.clone();
-        let mut needed = vec![false; exceptions.len()];
-        for Surveyed { command, choices } in &self.commands {
-            if !command.callable {
-                continue;
-            }
-            let name = &command.name;
+        let mut failures = Vec::new();
+        let mut used = vec![false; remarks.len()];
+        for Surveyed { command, choices } in self.callable() {
             for (choice, evidence) in choices {
-                let label = &choice.label;
-                let found = exceptions
-                    .iter()
-                    .position(|exception| exception.covers(name, label));
-                let excepted = found.and_then(|at| exceptions.get(at));
-                if let Some((file, _)) = evidence.answered.first_key_value() {
-                    if let Some(exception) = excepted {
-                        failures.push(format!(
-                            "{name} {label}: {file} shows it, so the exception is not needed: {}",
-                            exception.reason
-                        ));
+                let place = format!("{} {}", command.name, choice.label);
+                let mut shown = !evidence.answered.is_empty();
+                for (remark, used) in remarks.iter().zip(&mut used) {
+                    if !remark.covers(&command.name, &choice.label) {
+                        continue;
                     }
-                    continue;
-                }
-                let shown = excepted.is_some_and(|exception| match exception.shown {
-                    Shown::ByError => !evidence.refused.is_empty(),
-                    Shown::BySilence => !evidence.unanswered.is_empty(),
-                    Shown::BySuite(file) => in_suite(file, name),
-                });
-                if let Some(needed) = found.and_then(|at| needed.get_mut(at)) {
-                    *needed = true;
+                    *used = true;
+                    match (remark.kind, evidence.answered.first_key_value()) {
+                        (Kind::AnswersOnly, _) => {}
+                        (_, None) => shown |= remark.holds(&command.name, evidence, &in_suite),
+                        (_, Some((file, _))) => failures.push(format!(
+                            "{place}: {file} shows it, so this remark is wrong: {}",
+                            remark.reason
+                        )),
+                    }
                 }
                 if !shown {
-                    failures.push(format!("{name} {label}: no transcript shows it"));
+                    failures.push(format!("{place}: no transcript shows it"));
                 }
             }
         }
-        for (exception, _) in exceptions.iter().zip(needed).filter(|(_, needed)| !needed) {
-            failures.push(format!("{exception:?}: nothing needs this exception"));
+        for (remark, _) in remarks.iter().zip(used).filter(|(_, used)| !used) {
+            failures.push(format!("{remark:?}: there is nothing that this is about"));
         }
         failures
+    }
+
+    pub(super) fn callable(&self) -> impl Iterator<Item = &Surveyed> {
+        let all = self.commands.iter();
+        all.filter(|surveyed| surveyed.command.callable)
     }
 }
 

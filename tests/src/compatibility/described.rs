@@ -10,6 +10,8 @@ use crate::raw::Raw;
 const RECORDED: &str = include_str!("../../../fakeserver/src/command/data/commands.json");
 /// Arguments that COMMAND DOCS leaves out or calls any string, written as it would describe them.
 const UNDOCUMENTED: &str = include_str!("undocumented.json");
+/// Recorded from redis-server 7.0.15: the lines of each HELP.
+const HELP: &str = include_str!("../../../fakeserver/src/command/data/help.json");
 
 /// One command or subcommand.
 #[derive(Clone, Debug)]
@@ -24,6 +26,8 @@ pub struct Described {
     pub callable: bool,
     /// Its arguments.
     pub syntax: Syntax,
+    /// Subcommands of which only its HELP speaks and that its syntax does not have.
+    pub absent: Vec<String>,
 }
 
 impl Described {
@@ -59,9 +63,12 @@ impl Described {
     }
 
     fn new(name: &str, docs: &Value, arity: i64, container: bool) -> Described {
-        let undocumented: Map<String, Value> =
-            serde_json::from_str(UNDOCUMENTED).expect("our own file is JSON");
-        let arguments = undocumented.get(name).unwrap_or(&docs["arguments"]);
+        let undocumented = parsed(UNDOCUMENTED);
+        let ours = undocumented.get(name);
+        let arguments = ours.unwrap_or(&docs["arguments"]);
+        let syntax =
+            Syntax::parse(arguments, arity).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let absent = ours.map_or(Vec::new(), |_| absent_from(name, &syntax));
         let text = |field: &str| docs[field].as_str().unwrap_or_default().to_owned();
         Described {
             name: name.to_owned(),
@@ -69,14 +76,37 @@ impl Described {
             since: text("since"),
             // COMMAND is both.
             callable: !container || arity == -1,
-            syntax: Syntax::parse(arguments, arity).unwrap_or_else(|why| panic!("{name}: {why}")),
+            syntax,
+            absent,
         }
     }
 }
 
 /// The recorded file, by full name: `info` and `docs`.
 pub fn recorded() -> Map<String, Value> {
-    serde_json::from_str(RECORDED).expect("our own file is JSON")
+    parsed(RECORDED)
+}
+
+fn parsed(text: &str) -> Map<String, Value> {
+    serde_json::from_str(text).expect("our own file is JSON")
+}
+
+/// Subcommands that a command's HELP names and a syntax does not have.
+fn absent_from(name: &str, syntax: &Syntax) -> Vec<String> {
+    let choices = syntax.choices();
+    let has = |word: &str| {
+        let mut labels = choices.iter().map(|choice| choice.label.split(' ').next());
+        labels.any(|first| first == Some(word))
+    };
+    let help = parsed(HELP);
+    let lines = help.get(name).and_then(Value::as_array);
+    // The first line is a heading, and descriptions are indented.
+    let lines = lines.into_iter().flatten().skip(1);
+    lines
+        .filter_map(|line| line.as_str()?.split(' ').next())
+        .filter(|word| !word.is_empty() && !has(word))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// COMMAND DOCS of a server on a RESP3 connection, by full name and without the subcommands inside. Panics as

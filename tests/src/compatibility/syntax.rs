@@ -124,7 +124,7 @@ impl Reader {
         let mut nodes = Vec::new();
         for argument in arguments.as_array().map_or(&[][..], Vec::as_slice) {
             let node = self.node(argument, &owner)?;
-            if let (Some(token), true) = (&node.token, nodes.is_empty()) {
+            if let (Some(token), true) = (&node.token, nodes.is_empty() && !node.optional) {
                 owner = join(&owner, token);
             }
             nodes.push(node);
@@ -170,7 +170,13 @@ impl Reader {
             multiple_token: flag("multiple_token"),
             label: String::new(),
         };
-        node.label = join(owner, &shown(&node));
+        let shown = shown(&node);
+        let bracketed = node.optional && node.token.is_none();
+        node.label = if bracketed {
+            join(owner, &format!("[{shown}]"))
+        } else {
+            join(owner, &shown)
+        };
         Ok(node)
     }
 }
@@ -208,12 +214,7 @@ fn collect(nodes: &[Node], branches: bool, choices: &mut Vec<Choice>) {
         // The branches of a choice say it all, where the choice has no word of its own.
         let said_by_branches = matches!(node.kind, Kind::OneOf(_)) && node.token.is_none();
         if given && !said_by_branches {
-            let label = match node.token {
-                Some(_) => node.label.clone(),
-                None if node.optional => format!("[{}]", node.label),
-                None => node.label.clone(),
-            };
-            add(Usage::Given(node.id), label);
+            add(Usage::Given(node.id), node.label.clone());
         }
         if node.multiple {
             add(Usage::Repeated(node.id), format!("{} ...", node.label));

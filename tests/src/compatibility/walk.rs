@@ -75,7 +75,11 @@ impl Walk<'_> {
     fn any_order(&self, run: &[Node], from: Reading) -> Vec<Reading> {
         let mut readings = Vec::new();
         for node in run {
-            for reading in self.present(node, from.clone()) {
+            let again = from.used.contains(&Usage::Given(node.id));
+            for mut reading in self.present(node, from.clone()) {
+                if again && node.multiple {
+                    reading.used.insert(Usage::Repeated(node.id));
+                }
                 readings.extend(self.any_order(run, reading));
             }
         }
@@ -208,9 +212,12 @@ fn each(readings: Vec<Reading>, next: impl Fn(Reading) -> Vec<Reading>) -> Vec<R
     readings.into_iter().flat_map(next).collect()
 }
 
-/// A number as some command takes it: also infinite, and `(1.5` for a range without its end.
+/// A number as some command takes it: also infinite, `(1.5` for a range without its end, `#3` for an offset in whole integers.
 fn is_number(word: &[u8]) -> bool {
-    let word = word.strip_prefix(b"(").unwrap_or(word);
+    let word = match word {
+        [b'(' | b'#', digits @ ..] => digits,
+        word => word,
+    };
     std::str::from_utf8(word).is_ok_and(|word| word.parse::<f64>().is_ok())
 }
 
@@ -250,7 +257,7 @@ mod tests {
         let found = |request| shown(&set, request);
         let without = vec![
             "without GET".to_owned(),
-            "without EX seconds|KEEPTTL".into(),
+            "without [EX seconds|KEEPTTL]".into(),
         ];
         assert_eq!(found("GET KEEPTTL"), Some(without));
         assert_eq!(
@@ -280,9 +287,9 @@ mod tests {
         assert_eq!(
             shown(&eval, "0 a b"),
             Some(vec![
-                "without key".into(),
+                "without [key]".into(),
                 "[arg]".into(),
-                "arg ...".into()
+                "[arg] ...".into()
             ])
         );
         let streams = json!([{"name": "streams", "type": "block", "token": "STREAMS", "arguments": [
