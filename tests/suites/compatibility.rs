@@ -3,11 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends there")]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use serde_json::json;
 use tests::compatibility::{
-    Described, Kind, Remark, Survey, Usage, documentation, recorded, walk, with_generated,
+    Described, Kind, Remark, Survey, documentation, recorded, with_generated,
 };
 use tests::json::{normal, to_json};
 use tests::raw::Raw;
@@ -46,10 +45,9 @@ const REMARKS: &[Remark] = &[
     remark("debug", &["QUICKLIST-PACKED-THRESHOLD size"], Kind::AnswersOnly, "lists have no packed nodes"),
     remark("debug", &["RELOAD [MERGE] [NOFLUSH] [NOSAVE]", "RELOAD MERGE", "RELOAD NOFLUSH", "RELOAD NOSAVE"],
         Kind::AnswersOnly, "the data stays as it is"),
-    remark("debug", &["REPLYBUFFER PEAK-RESET-TIME NEVER|RESET|time|RESIZING 0|1", "REPLYBUFFER PEAK-RESET-TIME NEVER|RESET|time",
-        "REPLYBUFFER PEAK-RESET-TIME NEVER", "REPLYBUFFER PEAK-RESET-TIME RESET", "REPLYBUFFER PEAK-RESET-TIME time",
+    remark("debug", &["REPLYBUFFER PEAK-RESET-TIME NEVER", "REPLYBUFFER PEAK-RESET-TIME RESET", "REPLYBUFFER PEAK-RESET-TIME time",
         "REPLYBUFFER RESIZING 0|1"], Kind::AnswersOnly, "reply buffers are not resized by a timer"),
-    remark("debug", &["ERROR message"], Kind::InSuite("administration.rs"), "an error is its good answer"),
+    remark("debug", &["ERROR message"], Kind::Error, "an error is what it is called for"),
     remark("asking",              ALL,  Kind::Refused, "the server is no cluster"),
     remark("cluster|*",           ALL,  Kind::Refused, "the server is no cluster"),
     remark("readonly",            ALL,  Kind::Refused, "the server is no cluster"),
@@ -107,7 +105,9 @@ fn texts() -> Vec<(String, String)> {
 }
 
 fn parsed(texts: &[(String, String)]) -> Vec<Transcript> {
-    let parsed = texts.iter().map(|(name, text)| Transcript::parse(name, text).unwrap());
+    let parsed = texts
+        .iter()
+        .map(|(name, text)| Transcript::parse(name, text).unwrap());
     parsed.collect()
 }
 
@@ -178,13 +178,22 @@ fn the_recorded_commands_are_those_of_the_real_server() {
     let theirs = documentation(&mut raw);
     let recorded = recorded();
     let list = to_json(&raw.call(&["COMMAND", "LIST"]));
-    let mut list: Vec<&str> = list.as_array().unwrap().iter().filter_map(|name| name.as_str()).collect();
+    let mut list: Vec<&str> = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|name| name.as_str())
+        .collect();
     list.sort_unstable();
     let mut names: Vec<&str> = recorded.keys().map(String::as_str).collect();
     names.sort_unstable();
     assert_eq!(names, list);
     for (name, entry) in &recorded {
-        assert_eq!(Some(&normal("", &entry["docs"])), theirs.get(name), "{name}");
+        assert_eq!(
+            Some(&normal("", &entry["docs"])),
+            theirs.get(name),
+            "{name}"
+        );
     }
 }
 
@@ -197,7 +206,8 @@ fn subcommands_of_which_only_a_help_speaks_are_not_there_unless_their_syntax_is_
             for arguments in [&[][..], &["0"], &["0", "0"]] {
                 let request = [&[name.as_str(), word][..], arguments].concat();
                 let reply = to_json(&raw.call(&request));
-                let unknown = format!("ERR unknown subcommand or wrong number of arguments for '{word}'");
+                let unknown =
+                    format!("ERR unknown subcommand or wrong number of arguments for '{word}'");
                 let reply = reply.as_str().unwrap_or_default();
                 assert!(reply.starts_with(&unknown), "{request:?}: {reply}");
                 asked += 1;
@@ -207,29 +217,73 @@ fn subcommands_of_which_only_a_help_speaks_are_not_there_unless_their_syntax_is_
     assert!(asked > 0);
 }
 
-#[test]
-fn an_exchange_that_is_taken_out_is_missed() {
-    let whole = texts();
-    let [line, lost] = ["> BITPOS missing 0 0 -1 BIT\n", "bitpos [end [BYTE|BIT]]"];
-    let without = |line: &str| -> Vec<(String, String)> {
-        // Without its request a reply is a comment's text.
-        let taken = |text: &String| text.replace(line, "> PING\n");
-        whole.iter().map(|(name, text)| (name.clone(), taken(text))).collect()
-    };
-    let _ = (line, lost, &without);
-    let only = |file: &str, option: &str| {
-        let kept: Vec<(String, String)> = whole.iter().filter(|(name, _)| name != file).cloned().collect();
-        let failures = Survey::new(ours(), &parsed(&kept)).failures(REMARKS, in_suite);
-        assert!(failures.iter().any(|text| text.starts_with(option)), "{option}: {failures:#?}");
-    };
-    only("cluster", "cluster|reset HARD: ");
+/// What the check says when the transcripts lack the exchanges whose requests fit.
+fn failures_without(fits: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut texts = texts();
+    for (_, text) in &mut texts {
+        let mut taken = false;
+        let mut kept = String::new();
+        for line in text.lines() {
+            taken = line.starts_with("> ") && fits(line) || taken && !line.is_empty();
+            if !taken {
+                kept.push_str(line);
+                kept.push('\n');
+            }
+        }
+        *text = kept;
+    }
+    Survey::new(ours(), &parsed(&texts)).failures(REMARKS, in_suite)
 }
 
 #[test]
-fn a_token_that_the_walk_does_not_know_is_missed() {
-    let set = ours().into_iter().find(|command| command.name == "set").unwrap();
-    let request = ["k", "v", "KEEPTTL"].map(|word| word.as_bytes().to_vec());
-    assert!(walk(&set.syntax, &request).is_some());
-    assert!(walk(&set.syntax.without_token("KEEPTTL"), &request).is_none());
-    let _ = (Usage::Called, json!(0), Path::new(""));
+fn an_option_whose_exchanges_are_taken_out_is_missed() {
+    assert_eq!(failures_without(|_| false), Vec::<String>::new());
+    let persist = |line: &str| line.starts_with("> GETEX ") && line.contains("PERSIST");
+    assert_eq!(
+        failures_without(persist),
+        ["getex PERSIST: no transcript shows it"]
+    );
+    let error = |line: &str| line == "> CLUSTER RESET HARD";
+    assert_eq!(
+        failures_without(error),
+        ["cluster|reset HARD: no transcript shows it"]
+    );
+}
+
+#[test]
+fn an_option_that_the_walk_does_not_meet_is_missed() {
+    let mut commands = ours();
+    for command in &mut commands {
+        if command.name == "set" {
+            command.syntax = std::mem::take(&mut command.syntax).with_lost_token("KEEPTTL");
+        }
+    }
+    let failures = Survey::new(commands, &parsed(&texts())).failures(REMARKS, in_suite);
+    assert_eq!(failures, ["set KEEPTTL: no transcript shows it"]);
+}
+
+#[test]
+fn a_remark_that_is_not_needed_is_told() {
+    let told = |wrong: Remark| {
+        let remarks = [REMARKS, &[wrong]].concat();
+        let failures = survey().failures(&remarks, in_suite);
+        assert_eq!(failures.len(), 1, "{failures:?}");
+        failures.concat()
+    };
+    let shown = told(remark("set", &["NX"], Kind::Refused, "a wrong reason"));
+    assert!(shown.starts_with("set NX: "), "{shown}");
+    assert!(
+        shown.ends_with("so this remark is wrong: a wrong reason"),
+        "{shown}"
+    );
+    let nothing = told(remark(
+        "set",
+        &["NOSUCH"],
+        Kind::AnswersOnly,
+        "a wrong reason",
+    ));
+    assert!(
+        nothing.ends_with("there is nothing that this is about"),
+        "{nothing}"
+    );
 }

@@ -66,8 +66,7 @@ impl Described {
         let undocumented = parsed(UNDOCUMENTED);
         let ours = undocumented.get(name);
         let arguments = ours.unwrap_or(&docs["arguments"]);
-        let syntax =
-            Syntax::parse(arguments, arity).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let syntax = Syntax::parse(arguments, arity).unwrap_or_else(|why| panic!("{name}: {why}"));
         let absent = ours.map_or(Vec::new(), |_| absent_from(name, &syntax));
         let text = |field: &str| docs[field].as_str().unwrap_or_default().to_owned();
         Described {

@@ -22,6 +22,8 @@ pub enum Kind {
     AnswersOnly,
     /// The answer is an error, as from a redis-server that stands alone; a transcript shows it.
     Refused,
+    /// An error is what it is called for; a transcript shows it.
+    Error,
     /// There is no answer, as from redis-server; a transcript shows it.
     Silent,
     /// No transcript can hold it; a suite does.
@@ -49,7 +51,7 @@ impl Remark {
     ) -> bool {
         match self.kind {
             Kind::AnswersOnly => false,
-            Kind::Refused => !evidence.refused.is_empty(),
+            Kind::Refused | Kind::Error => !evidence.refused.is_empty(),
             Kind::Silent => !evidence.unanswered.is_empty(),
             Kind::InSuite(file) => in_suite(file, command),
             Kind::Missing => true,

@@ -77,11 +77,11 @@ impl Syntax {
         choices
     }
 
-    /// The syntax without one of its tokens, for a test of the checker.
-    pub fn without_token(&self, token: &str) -> Syntax {
-        let mut syntax = self.clone();
-        remove_token(&mut syntax.nodes, token);
-        syntax
+    /// The syntax with one of its tokens such that no request has it, for a test of the checker.
+    #[must_use]
+    pub fn with_lost_token(mut self, token: &str) -> Syntax {
+        lose_token(&mut self.nodes, token);
+        self
     }
 }
 
@@ -210,10 +210,8 @@ fn shown(node: &Node) -> String {
 fn collect(nodes: &[Node], branches: bool, choices: &mut Vec<Choice>) {
     for node in nodes {
         let mut add = |usage, label| choices.push(Choice { usage, label });
-        let given = branches || node.optional || node.token.is_some();
-        // The branches of a choice say it all, where the choice has no word of its own.
-        let said_by_branches = matches!(node.kind, Kind::OneOf(_)) && node.token.is_none();
-        if given && !said_by_branches {
+        // Of a choice its branches say it all.
+        if (branches || node.optional) && !matches!(node.kind, Kind::OneOf(_)) {
             add(Usage::Given(node.id), node.label.clone());
         }
         if node.multiple {
@@ -230,11 +228,13 @@ fn collect(nodes: &[Node], branches: bool, choices: &mut Vec<Choice>) {
     }
 }
 
-fn remove_token(nodes: &mut Vec<Node>, token: &str) {
-    nodes.retain(|node| node.token.as_deref() != Some(token));
+fn lose_token(nodes: &mut [Node], token: &str) {
     for node in nodes {
+        if node.token.as_deref() == Some(token) {
+            node.token = Some("\0".to_owned());
+        }
         match &mut node.kind {
-            Kind::OneOf(nodes) | Kind::Block(nodes) => remove_token(nodes, token),
+            Kind::OneOf(nodes) | Kind::Block(nodes) => lose_token(nodes, token),
             Kind::Token | Kind::Key | Kind::Number | Kind::Text => {}
         }
     }

@@ -235,7 +235,7 @@ impl Evidence {
     fn files(&self, status: Status) -> Option<&BTreeMap<String, usize>> {
         match status {
             Status::Answered => Some(&self.answered),
-            Status::Remarked(Kind::Refused) => Some(&self.refused),
+            Status::Remarked(Kind::Refused | Kind::Error) => Some(&self.refused),
             Status::Remarked(Kind::Silent) => Some(&self.unanswered),
             Status::Remarked(_) | Status::Nowhere => None,
         }

@@ -131,9 +131,7 @@ impl Walk<'_> {
                 next
             });
             if count > 1 {
-                last = each(last, |reading| {
-                    vec![reading.with(Usage::Repeated(node.id))]
-                });
+                last = each(last, |reading| vec![reading.with(Usage::Repeated(node.id))]);
             }
             if last.is_empty() {
                 break;
@@ -296,11 +294,7 @@ mod tests {
             {"name": "key", "type": "key", "flags": ["multiple"]},
             {"name": "id", "type": "string", "flags": ["multiple"]}]}]);
         let streams = Syntax::parse(&streams, -3).unwrap();
-        let twice = [
-            "STREAMS key id",
-            "STREAMS key ...",
-            "STREAMS id ...",
-        ];
+        let twice = ["STREAMS key ...", "STREAMS id ..."];
         assert_eq!(
             shown(&streams, "STREAMS a b 0 0"),
             Some(twice.map(str::to_owned).to_vec())
