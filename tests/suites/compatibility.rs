@@ -59,6 +59,7 @@ const REMARKS: &[Remark] = &[
     remark("module|loadex",       ALL,  Kind::Refused, "modules are not allowed, as by default"),
     remark("module|unload",       ALL,  Kind::Refused, "modules are not allowed, as by default"),
     remark("script|kill",         ALL,  Kind::Refused, "no script runs while others are served"),
+    remark("shutdown", &["SAVE"],  Kind::AnswersOnly, "no file is written"),
     remark("shutdown", &["ABORT"], Kind::Refused, "no shutdown ever waits"),
     remark("shutdown",            ALL,  Kind::InSuite("administration.rs"), "ends the server"),
     remark("replicaof", &["host port"], Kind::Missing, "there is no replication"),

@@ -50,10 +50,10 @@ impl Surveyed {
         if !evidence.answered.is_empty() {
             return Status::Answered;
         }
-        let remark = remarks
-            .iter()
-            .position(|remark| remark.covers(&self.command.name, &choice.label));
-        match remark.and_then(|at| remarks.get(at)) {
+        let instead = remarks.iter().find(|remark| {
+            remark.kind != Kind::AnswersOnly && remark.covers(&self.command.name, &choice.label)
+        });
+        match instead {
             Some(remark) => Status::Remarked(remark.kind),
             None => Status::Nowhere,
         }

@@ -152,9 +152,9 @@ impl Reader {
             "oneof" => {
                 let mut branches = self.list(arguments, &inner)?;
                 // Some are documented as optional, which says nothing of a branch.
-                branches
-                    .iter_mut()
-                    .for_each(|branch| branch.optional = false);
+                for branch in &mut branches {
+                    branch.optional = false;
+                }
                 branches.sort_by_key(|branch| !branch.begins_with_token());
                 Kind::OneOf(branches)
             }
