@@ -76,8 +76,33 @@ fn dbsize(call: &mut ReadCall<'_>) -> CommandResult {
     Ok(Reply::count(call.keyspace.len()))
 }
 
-/// `FAILOVER ...`: always an error, since there are no replicas.
-fn failover(_: &mut ControlCall<'_>) -> CommandResult {
+/// `FAILOVER [TO host port [FORCE]] [TIMEOUT milliseconds]`, `FAILOVER ABORT`: always an error, since there are no replicas.
+///
+/// Errors: syntax; a port or time that is no integer; a time that is not positive; no replicas; nothing to abort.
+fn failover(call: &mut ControlCall<'_>) -> CommandResult {
+    let mut args = call.args();
+    if args.len() == 1 && args.keyword("ABORT") {
+        return Err(CommandError::custom("ERR No failover in progress."));
+    }
+    let (mut to, mut timeout, mut force) = (false, false, false);
+    while !args.is_empty() {
+        if !timeout && args.len() >= 2 && args.keyword("TIMEOUT") {
+            timeout = true;
+            if args.integer()? <= 0 {
+                return Err(CommandError::custom(
+                    "ERR FAILOVER timeout must be greater than 0",
+                ));
+            }
+        } else if !to && args.len() >= 3 && args.keyword("TO") {
+            to = true;
+            args.next()?;
+            args.integer()?;
+        } else if !force && args.keyword("FORCE") {
+            force = true;
+        } else {
+            return Err(CommandError::Syntax);
+        }
+    }
     Err(CommandError::custom(
         "ERR FAILOVER requires connected replicas.",
     ))
