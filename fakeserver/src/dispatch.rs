@@ -3,7 +3,7 @@
 
 use crate::blocking::{Blocked, Wait};
 use crate::command::{
-    Access, Caller, ControlCall, Flag, Handler, ReadCall, Row, WriteCall, is_exhausted, lookup,
+    Access, Caller, ControlCall, Flag, Handler, ReadCall, Row, WriteCall, lookup,
 };
 use crate::engine::{Engine, OUTPUT_CHECK_MIN};
 use crate::error::CommandError;
@@ -90,6 +90,7 @@ impl Engine {
 
     /// The checks that depend on the session, in Redis' order.
     fn admit(&mut self, id: SessionId, row: &'static Row) -> Result<(), CommandError> {
+        let out_of_memory = self.config.maxmemory > 0 && self.lacks_memory();
         let Some(session) = self.sessions.get(&id) else {
             return Ok(());
         };
@@ -103,7 +104,7 @@ impl Engine {
         if session.transaction.is_some() && row.has(Flag::NoMulti) {
             return Err(CommandError::NotAllowedInTransaction);
         }
-        if self.config.maxmemory > 0 && needs_memory(session, row) && is_exhausted(self) {
+        if out_of_memory && needs_memory(session, row) {
             return Err(CommandError::OutOfMemory);
         }
         if session.protocol == Protocol::Resp2
