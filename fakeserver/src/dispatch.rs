@@ -3,7 +3,7 @@
 
 use crate::blocking::{Blocked, Wait};
 use crate::command::{
-    Access, Caller, ControlCall, Flag, Handler, ReadCall, Row, WriteCall, is_exhausted, lookup,
+    Access, Caller, ControlCall, Flag, Handler, ReadCall, Row, WriteCall, lookup,
 };
 use crate::engine::{Engine, OUTPUT_CHECK_MIN};
 use crate::error::CommandError;
@@ -95,7 +95,7 @@ impl Engine {
         row: &'static Row,
         request: &Request,
     ) -> Result<(), CommandError> {
-        self.out_of_memory = self.config.maxmemory > 0 && is_exhausted(self);
+        self.out_of_memory = self.config.maxmemory > 0 && self.lacks_memory();
         let Some(session) = self.sessions.get(&id) else {
             return Ok(());
         };

@@ -9,6 +9,7 @@ use crate::blocking::WaitQueues;
 use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::error::CommandError;
+use crate::eviction::EvictionPool;
 use crate::keyspace::{DbIndex, Keyspace};
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
@@ -53,6 +54,7 @@ pub struct Engine {
     pub(crate) slowlog: SlowLog,
     /// Memory was used up when the running client's command came in.
     pub(crate) out_of_memory: bool,
+    pub(crate) eviction: EvictionPool,
     /// When the data was last saved, in seconds since the epoch (`LASTSAVE`).
     pub(crate) saved_at: i64,
     /// `SHUTDOWN` was called.
@@ -87,10 +89,8 @@ pub struct Transmit {
 impl Engine {
     /// An empty server.
     pub fn new(config: Config, now: Timestamp) -> Engine {
-        let mut keyspace = Keyspace::new(config.databases, config.seed);
-        keyspace.notify = config.notify_keyspace_events;
-        Engine {
-            keyspace,
+        let mut engine = Engine {
+            keyspace: Keyspace::new(config.databases, config.seed),
             rng: fastrand::Rng::with_seed(config.seed),
             config,
             sessions: HashMap::default(),
@@ -104,6 +104,7 @@ impl Engine {
             stats: ServerStats::new(),
             slowlog: SlowLog::default(),
             out_of_memory: false,
+            eviction: EvictionPool::default(),
             saved_at: now.seconds(),
             shutdown: false,
             ready: BTreeSet::new(),
@@ -112,7 +113,9 @@ impl Engine {
             #[cfg(feature = "lua")]
             scripts: crate::script::ScriptEngine::default(),
             session_count: 0,
-        }
+        };
+        engine.apply_config();
+        engine
     }
 
     /// A new connection that exchanges bytes: use [`Engine::receive`] and [`Engine::poll_transmit`].

@@ -25,6 +25,7 @@ pub mod wire;
 
 mod blocking;
 mod dispatch;
+mod eviction;
 #[cfg(feature = "net")]
 mod net;
 mod observe;

@@ -2,12 +2,12 @@
 
 use super::digest::{digest, digest_value};
 use super::introspect::{help_of, subcommand_syntax};
-use super::memory::value_size;
 use super::parameter_value::memory as memory_value;
 use super::{Args, CommandResult, ControlCall, Words};
 use crate::config::Config;
 use crate::error::CommandError;
 use crate::keyspace::{Event, Typed, Value};
+use crate::payload;
 use crate::session::Session;
 use crate::value::{Blob, StringValue, number};
 use crate::wire::{Protocol, Reply};
@@ -52,20 +52,25 @@ pub(super) fn debug(call: &mut ControlCall<'_>) -> CommandResult {
 
 /// `DEBUG OBJECT key`: replies with a line about the value. Errors: no such key.
 fn object(call: &mut ControlCall<'_>, key: &[u8]) -> CommandResult {
-    let entry = call
-        .engine
-        .keyspace
-        .entry(key)
-        .ok_or(CommandError::NoSuchKey)?;
-    let idle = entry.idle_seconds(call.now);
-    let lru = (call.now.seconds() - i64::from(idle)) & 0xff_ffff;
-    let (encoding, size) = (
-        entry.value().encoding(),
-        value_size(entry.value(), usize::MAX),
+    let keyspace = &call.engine.keyspace;
+    let entry = keyspace.entry(key).ok_or(CommandError::NoSuchKey)?;
+    let (lru, idle) = keyspace.access_note(entry);
+    let encoding = entry.value().encoding();
+    let compression = call.engine.config.payload_compression();
+    let size = payload::value_len(entry.value(), compression);
+    let mut line = format!(
+        "Value at:0x7f0000000000 refcount:1 encoding:{encoding} serializedlength:{size} lru:{lru} lru_seconds_idle:{idle}"
     );
-    let line = format!(
-        "Value at:0x0 refcount:1 encoding:{encoding} serializedlength:{size} lru:{lru} lru_seconds_idle:{idle}"
-    );
+    if let Value::List(list) = entry.value() {
+        let (nodes, bytes) = list.nodes().fold((0, 0), |(nodes, bytes), (node, _)| {
+            (nodes + 1, bytes + node.bytes)
+        });
+        let average = list.len() as f64 / f64::from(nodes);
+        let fill = list.fill();
+        line += &format!(
+            " ql_nodes:{nodes} ql_avg_node:{average:.2} ql_listpack_max:{fill} ql_compressed:0 ql_uncompressed_size:{bytes}"
+        );
+    }
     Ok(Reply::Simple(line.into()))
 }
 

@@ -259,7 +259,9 @@ fn stats(lines: &mut Lines, engine: &Engine) {
     lines.zeros(&[
         "expired_time_cap_reached_count",
         "expire_cycle_cpu_milliseconds",
-        "evicted_keys",
+    ]);
+    lines.line("evicted_keys", keyspace.evicted_keys);
+    lines.zeros(&[
         "evicted_clients",
         "total_eviction_exceeded_time",
         "current_eviction_exceeded_time",

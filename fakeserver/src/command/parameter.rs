@@ -96,7 +96,7 @@ pub(super) fn parameters() -> impl Iterator<Item = &'static Parameter> {
 }
 
 /// The value of a recorded or typed setting, for INFO.
-pub(super) fn setting(config: &Config, name: &str) -> Blob {
+pub(crate) fn setting(config: &Config, name: &str) -> Blob {
     match PARAMETERS.get(name) {
         Some(parameter) => parameter.get(config),
         None => Blob::default(),

@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::{
     Access, Args, Command, CommandResult, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall,
 };
+use crate::config::Config;
 use crate::error::CommandError;
 use crate::keyspace::{Event, Keyspace, Typed, Value};
 use crate::value::{Blob, Hash, List, ListLimits, Member, StringValue, number};
@@ -33,7 +34,12 @@ fn sort(call: &mut WriteCall<'_>) -> CommandResult {
         return Ok(reply(sorted));
     };
     let elements = sorted.into_iter().map(Option::unwrap_or_default);
-    let list = List::of(elements, ListLimits::of(call.config));
+    // The nodes of a list that SORT makes do not look at `list-max-listpack-size`.
+    let limits = ListLimits {
+        fill: Config::default().list_max_listpack_size,
+        ..ListLimits::of(call.config)
+    };
+    let list = List::of(elements, limits);
     let len = list.len();
     if len > 0 {
         call.keyspace.set(destination, list.into_value());

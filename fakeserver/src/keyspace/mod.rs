@@ -5,7 +5,9 @@
 
 mod entry;
 mod expiry;
+mod footprint;
 mod notify;
+mod usage;
 mod watch;
 
 use std::cell::{Cell, RefCell};
@@ -13,11 +15,13 @@ use std::cell::{Cell, RefCell};
 pub use entry::{Entry, Typed, Value};
 pub use notify::{Class, Classes, Event, KeyEvent};
 pub use watch::{WatchRegistry, WatchedKey};
+pub(crate) use {footprint::key_size, usage::Tracking};
 
 use crate::clock::Timestamp;
 use crate::error::CommandError;
 use crate::value::{Blob, Dict};
 use expiry::ExpiryIndex;
+use usage::Usage;
 use watch::Standing;
 
 /// Index of a logical database, below the `databases` setting.
@@ -45,6 +49,8 @@ impl Db {
 pub struct KeyspaceStats {
     /// Keys removed because their deadline passed.
     pub expired_keys: u64,
+    /// Keys removed since memory was short.
+    pub evicted_keys: u64,
     /// Lookups of read commands that found a key.
     pub hits: Cell<u64>,
     /// Lookups of read commands that found none.
@@ -70,6 +76,7 @@ pub struct Keyspace {
     selected: usize,
     now: Timestamp,
     seed: u64,
+    usage: Usage,
     /// Which classes of events are recorded (`notify-keyspace-events`).
     pub(crate) notify: Classes,
     pub(crate) watch: WatchRegistry,
@@ -91,6 +98,7 @@ impl Keyspace {
             selected: 0,
             now: Timestamp::default(),
             seed,
+            usage: Usage::new(seed),
             notify: Classes::default(),
             watch: WatchRegistry::default(),
             events: RefCell::default(),
@@ -152,6 +160,11 @@ impl Keyspace {
         self.db().dict.get(key).filter(|entry| !self.is_due(entry))
     }
 
+    /// The entry of `key`, be it due or not.
+    pub(crate) fn raw_entry(&self, key: &[u8]) -> Option<&Entry> {
+        self.db().dict.get(key)
+    }
+
     /// The value of `key`, without counting a hit or a miss.
     pub fn value(&self, key: &[u8]) -> Option<&Value> {
         self.entry(key).map(Entry::value)
@@ -164,15 +177,13 @@ impl Keyspace {
 
     /// Whether `key` exists, for a write command: it is used just now.
     pub fn exists_for_write(&self, key: &[u8]) -> bool {
-        self.entry(key)
-            .inspect(|entry| entry.touch(self.now))
-            .is_some()
+        self.entry(key).inspect(|entry| self.touch(entry)).is_some()
     }
 
     /// The value of `key` of any type, for a read command: counts a hit or a miss.
     pub fn read_any(&self, key: &[u8]) -> Option<&Value> {
         self.inspect(key)
-            .inspect(|entry| entry.touch(self.now))
+            .inspect(|entry| self.touch(entry))
             .map(Entry::value)
     }
 
@@ -207,21 +218,20 @@ impl Keyspace {
     /// The value of `key`, to look at before a write. Errors: `WRONGTYPE`.
     pub fn peek<T: Typed>(&self, key: &[u8]) -> Result<Option<&T>, CommandError> {
         self.entry(key)
-            .inspect(|entry| entry.touch(self.now))
+            .inspect(|entry| self.touch(entry))
             .map(|entry| T::of(entry.value()).ok_or(CommandError::WrongType))
             .transpose()
     }
 
     /// The value of `key`, to change; report the change with [`Keyspace::changed`]. Errors: `WRONGTYPE`.
     pub fn write<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&mut T>, CommandError> {
-        let now = self.now;
-        if self.value(key).is_none() {
-            return Ok(None);
+        match self.entry(key) {
+            Some(entry) => self.touch(entry),
+            None => return Ok(None),
         }
         let Some(entry) = self.db_mut().dict.get_mut(key) else {
             return Ok(None);
         };
-        entry.touch(now);
         T::of_mut(entry.value_mut())
             .map(Some)
             .ok_or(CommandError::WrongType)
@@ -236,28 +246,34 @@ impl Keyspace {
         make: impl FnOnce() -> T,
     ) -> Result<&mut T, CommandError> {
         self.remove_if_due(key);
-        let now = self.now;
-        if self.notify.wants(Class::New) && !self.db().dict.contains(key) {
-            self.notify(key, Event::new_key());
+        match self.db().dict.get(key) {
+            Some(entry) => self.touch(entry),
+            None => self.notify(key, Event::new_key()),
         }
+        let (now, tracking) = (self.now, self.usage.tracking());
         let entry = self
             .db_mut()
             .dict
-            .get_or_insert_with(key, || Entry::new(make().into_value(), now));
-        entry.touch(now);
+            .get_or_insert_with(key, || Entry::new(make().into_value(), now, tracking));
         T::of_mut(entry.value_mut()).ok_or(CommandError::WrongType)
     }
 
     /// Sets `key` to `value`, without a deadline, whatever it held. Report with [`Keyspace::changed`].
     pub fn set(&mut self, key: &[u8], value: Value) {
-        let now = self.now;
         self.remove_if_due(key);
+        let entry = self.new_entry(value);
+        if self.usage.tracking() != Tracking::Recency
+            && let Some(old) = self.db().dict.get(key)
+        {
+            self.hand_on_note(old, &entry);
+        }
         let db = self.db_mut();
-        match db.dict.insert(key, Entry::new(value, now)) {
+        match db.dict.insert(key, entry) {
             Some(old) => {
                 if let Some(deadline) = old.deadline() {
                     db.expiry.remove(deadline, key);
                 }
+                self.count_removed(&old);
             }
             None => self.notify(key, Event::new_key()),
         }
@@ -284,6 +300,7 @@ impl Keyspace {
         if let Some(deadline) = entry.deadline() {
             db.expiry.remove(deadline, key);
         }
+        self.count_removed(&entry);
         Some(entry)
     }
 
@@ -322,6 +339,7 @@ impl Keyspace {
     /// Reports that `key` of the selected database was changed: the one door of all consequences.
     pub fn changed(&mut self, key: &[u8], event: Event) {
         self.stats.dirty += 1;
+        self.count_changed(key);
         if event.is_watched() {
             self.touch_watchers(key);
         }
@@ -503,6 +521,9 @@ impl Keyspace {
             return 0;
         };
         let old = std::mem::replace(slot, Db::new(seed));
+        old.dict
+            .iter()
+            .for_each(|(_, entry)| self.count_removed(entry));
         self.watch
             .replaced(db, |key| old.dict.contains(key), |_| Standing::Missing);
         self.stats.dirty += old.dict.len() as u64;

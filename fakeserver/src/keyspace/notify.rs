@@ -185,6 +185,11 @@ impl Event {
         Event::new(Class::Expired, "expired")
     }
 
+    /// A key went since memory was short.
+    pub const fn evicted() -> Event {
+        Event::new(Class::Evicted, "evicted")
+    }
+
     /// A read found no key.
     pub const fn key_miss() -> Event {
         Event::new(Class::KeyMiss, "keymiss")

@@ -62,6 +62,13 @@ fn seal(out: write::Out) -> Vec<u8> {
     out
 }
 
+/// Bytes of a value in a payload, without its type's code.
+pub(crate) fn value_len(value: &Value, compression: Compression) -> usize {
+    let mut out = write::Out::new(compression);
+    write::value(&mut out, value);
+    out.bytes.len() - 1
+}
+
 /// The part of a payload that is the value, if the version is known and the checksum right.
 pub(crate) fn verify(payload: &[u8]) -> Option<&[u8]> {
     let (value, _) = payload.split_at_checked(payload.len().checked_sub(FOOTER_LEN)?)?;

@@ -67,6 +67,11 @@ impl List {
         self.nodes.iter().len()
     }
 
+    /// What bounded the nodes when the list was made (`list-max-listpack-size`).
+    pub(crate) fn fill(&self) -> i64 {
+        self.limits.fill
+    }
+
     /// From so many bytes on an element has a node of its own from now on.
     pub(crate) fn set_plain_len_min(&mut self, plain_len_min: usize) {
         self.limits.plain_len_min = plain_len_min;

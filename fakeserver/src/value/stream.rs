@@ -217,20 +217,13 @@ impl Stream {
     }
 
     /// The nodes, for a payload.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> {
+    pub(crate) fn nodes(&self) -> impl ExactSizeIterator<Item = &Node> {
         self.nodes.iter()
     }
 
     /// Number of nodes that the radix tree over the nodes' ids has.
     pub fn radix_nodes_len(&self) -> usize {
-        let key = |node: &Node| {
-            let mut key = [0; 16];
-            key[..8].copy_from_slice(&node.master.ms.to_be_bytes());
-            key[8..].copy_from_slice(&node.master.seq.to_be_bytes());
-            key
-        };
-        let keys: Vec<[u8; 16]> = self.nodes.iter().map(key).collect();
-        radix_nodes_len(&keys, 0)
+        radix_nodes_of(self.nodes.iter().map(|node| node.master))
     }
 
     /// The consumer groups by name.
@@ -285,6 +278,18 @@ impl Stream {
         };
         read.map(|read| self.entries_added.wrapping_sub(read))
     }
+}
+
+/// Nodes of a compressed radix tree over ids in ascending order.
+pub(crate) fn radix_nodes_of(ids: impl Iterator<Item = StreamId>) -> usize {
+    let key = |id: StreamId| {
+        let mut key = [0; 16];
+        key[..8].copy_from_slice(&id.ms.to_be_bytes());
+        key[8..].copy_from_slice(&id.seq.to_be_bytes());
+        key
+    };
+    let keys: Vec<[u8; 16]> = ids.map(key).collect();
+    radix_nodes_len(&keys, 0)
 }
 
 /// Nodes of a compressed radix tree over sorted keys of one length that agree in their first `depth` bytes.

@@ -119,6 +119,11 @@ impl Node {
         &self.fields
     }
 
+    /// Bytes of the listpack.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Number of tombstones.
     pub(crate) fn deleted(&self) -> usize {
         self.tombstones.len()
