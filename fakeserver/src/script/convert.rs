@@ -2,10 +2,11 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use mlua::{IntoLua, Lua, LuaString, Table, Value};
+use mlua::{Function, IntoLua, Lua, LuaString, Table, Value};
 
 use super::arguments::{as_number, truncate};
 use super::sandbox::{Shared, VALUE_COST};
+use super::walk;
 use crate::error::CommandError;
 use crate::value::{Blob, number};
 use crate::wire::{Part, Reply};
@@ -104,26 +105,26 @@ pub(super) fn put_at(table: &Table, at: usize, bytes: &[u8]) -> mlua::Result<()>
 /// What a script returned as a reply. Its protocol is the script's own choice by `redis.setresp`.
 ///
 /// Tables that hold tables are walked with a stack of our own, since their nesting is the script's choice.
-pub(super) fn to_reply(value: Value, shared: &Shared) -> mlua::Result<Reply> {
-    let resp3 = shared.resp3.load(Relaxed);
+pub(super) fn to_reply(lua: &Lua, value: Value, shared: &Shared) -> mlua::Result<Reply> {
+    let (resp3, next) = (shared.resp3.load(Relaxed), walk::next(lua)?);
     let mut open: Vec<Open> = Vec::new();
-    let (mut next, mut slots) = (value, 0);
+    let (mut value, mut slots) = (value, 0);
     loop {
         shared.spend(VALUE_COST)?;
-        let mut reply = match begin(next, resp3, slots)? {
+        let mut reply = match begin(value, resp3, slots)? {
             Begun::Reply(reply) => reply,
-            Begun::Open(source) if open.len() >= NESTED_MAX => deep(source, slots, shared)?,
+            Begun::Open(source) if open.len() >= NESTED_MAX => deep(lua, source, slots, shared)?,
             Begun::Open(source) => {
                 open.push(Open::new(source, slots));
                 Reply::Nothing
             }
         };
-        (next, slots) = loop {
+        (value, slots) = loop {
             let Some(innermost) = open.last_mut() else {
                 return Ok(reply);
             };
             innermost.take_in(std::mem::replace(&mut reply, Reply::Nothing));
-            match innermost.advance()? {
+            match innermost.advance(&next)? {
                 Some(value) => break (value, innermost.child_slots()),
                 None => reply = open.pop().map_or(Reply::Null, Open::finish),
             }
@@ -132,18 +133,26 @@ pub(super) fn to_reply(value: Value, shared: &Shared) -> mlua::Result<Reply> {
 }
 
 /// The same for a table far inside of others.
-fn deep(source: Source, slots: usize, shared: &Shared) -> mlua::Result<Reply> {
-    let resp3 = shared.resp3.load(Relaxed);
+fn deep(lua: &Lua, source: Source, slots: usize, shared: &Shared) -> mlua::Result<Reply> {
+    let (resp3, next) = (shared.resp3.load(Relaxed), walk::next(lua)?);
+    let parked = lua.create_table()?;
     let mut parts = vec![source.part(0)];
     // Each with the place of its own part.
     let mut open = vec![(Open::new(source, slots), 0)];
-    while let Some((innermost, at)) = open.last_mut() {
-        let Some(value) = innermost.advance()? else {
+    loop {
+        let depth = open.len();
+        let Some((innermost, at)) = open.last_mut() else {
+            return Ok(Reply::Deep(parts));
+        };
+        let Some(value) = innermost.advance(&next)? else {
             let finished = innermost.source.part(innermost.taken);
             if let Some(part) = parts.get_mut(*at) {
                 *part = finished;
             }
             open.pop();
+            if let Some((outer, _)) = open.last_mut() {
+                outer.source.fetch(&parked, depth - 1)?;
+            }
             continue;
         };
         shared.spend(VALUE_COST)?;
@@ -151,13 +160,13 @@ fn deep(source: Source, slots: usize, shared: &Shared) -> mlua::Result<Reply> {
         match begin(value, resp3, slots)? {
             Begun::Reply(reply) => parts.push(Part::Reply(reply)),
             Begun::Open(source) => {
+                innermost.source.park(&parked, depth)?;
                 let at = parts.len();
                 parts.push(source.part(0));
                 open.push((Open::new(source, slots), at));
             }
         }
     }
-    Ok(Reply::Deep(parts))
 }
 
 enum Begun {
@@ -166,20 +175,79 @@ enum Begun {
 }
 
 /// Where an aggregate's items come from.
-enum Source {
-    Array(Table),
-    /// Keys and values, the last one first.
-    Map(Vec<Value>),
-    Set(Vec<Value>),
+struct Source {
+    kind: Kind,
+    table: Value,
+    /// The key that was taken last, of a map or a set.
+    key: Value,
+    /// The value of that key, which comes next.
+    waiting: Value,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Array,
+    Map,
+    Set,
 }
 
 impl Source {
-    fn part(&self, items: usize) -> Part {
-        match self {
-            Source::Array(_) => Part::Array(items),
-            Source::Map(_) => Part::Map(items / 2),
-            Source::Set(_) => Part::Set(items),
+    fn new(kind: Kind, table: Table) -> Source {
+        Source {
+            kind,
+            table: Value::Table(table),
+            key: Value::Nil,
+            waiting: Value::Nil,
         }
+    }
+
+    fn part(&self, items: usize) -> Part {
+        match self.kind {
+            Kind::Array => Part::Array(items),
+            Kind::Map => Part::Map(items / 2),
+            Kind::Set => Part::Set(items),
+        }
+    }
+
+    /// The next item; `taken` is how many there were.
+    fn advance(&mut self, taken: usize, next: &Function) -> mlua::Result<Value> {
+        let Value::Table(table) = &self.table else {
+            return Ok(Value::Nil);
+        };
+        if self.kind == Kind::Array {
+            return table.raw_get(taken + 1);
+        }
+        if !self.waiting.is_nil() {
+            return Ok(std::mem::replace(&mut self.waiting, Value::Nil));
+        }
+        let (key, value): (Value, Value) = next.call((table, &self.key))?;
+        self.key = key.clone();
+        if self.kind == Kind::Map {
+            self.waiting = value;
+        }
+        Ok(key)
+    }
+
+    /// Leaves what it holds of Lua in a table, at the place of its depth: Rust can hold some thousand values of Lua, no more.
+    fn park(&mut self, parked: &Table, depth: usize) -> mlua::Result<()> {
+        for (at, value) in [&mut self.table, &mut self.key, &mut self.waiting]
+            .into_iter()
+            .enumerate()
+        {
+            parked.raw_set(depth * 3 + at, std::mem::replace(value, Value::Nil))?;
+        }
+        Ok(())
+    }
+
+    /// Takes that back.
+    fn fetch(&mut self, parked: &Table, depth: usize) -> mlua::Result<()> {
+        for (at, value) in [&mut self.table, &mut self.key, &mut self.waiting]
+            .into_iter()
+            .enumerate()
+        {
+            *value = parked.raw_get(depth * 3 + at)?;
+        }
+        Ok(())
     }
 }
 
@@ -207,34 +275,28 @@ impl Open {
         }
     }
 
-    fn advance(&mut self) -> mlua::Result<Option<Value>> {
-        let value = match &mut self.source {
-            Source::Array(table) => match table.raw_get(self.taken + 1)? {
-                Value::Nil => None,
-                value => Some(value),
-            },
-            Source::Map(values) | Source::Set(values) => values.pop(),
-        };
-        self.taken += usize::from(value.is_some());
-        Ok(value)
+    fn advance(&mut self, next: &Function) -> mlua::Result<Option<Value>> {
+        let value = self.source.advance(self.taken, next)?;
+        self.taken += usize::from(!value.is_nil());
+        Ok((!value.is_nil()).then_some(value))
     }
 
     /// How much of Lua's stack 7.0.15 has in use when it comes to what was taken last.
     fn child_slots(&self) -> usize {
-        let own = match self.source {
-            Source::Array(_) => 1,
+        let own = match self.source.kind {
+            Kind::Array => 1,
             // The map, its key and its value; for a key, that once more.
-            Source::Map(_) => 3 + self.taken % 2,
-            Source::Set(_) => 3,
+            Kind::Map => 3 + self.taken % 2,
+            Kind::Set => 3,
         };
         self.slots + own
     }
 
     fn finish(self) -> Reply {
-        match self.source {
-            Source::Array(_) => Reply::Array(self.replies),
-            Source::Set(_) => Reply::Set(self.replies),
-            Source::Map(_) => {
+        match self.source.kind {
+            Kind::Array => Reply::Array(self.replies),
+            Kind::Set => Reply::Set(self.replies),
+            Kind::Map => {
                 let mut pairs = Vec::with_capacity(self.replies.len() / 2);
                 let mut replies = self.replies.into_iter();
                 while let (Some(key), Some(value)) = (replies.next(), replies.next()) {
@@ -278,24 +340,11 @@ fn begin_table(table: Table) -> mlua::Result<Begun> {
     if let Some(value) = as_number(&table.raw_get("double")?) {
         return Ok(Begun::Reply(Reply::Double(value)));
     }
-    // What is taken from the end comes in the table's order.
     if let Value::Table(map) = table.raw_get("map")? {
-        let mut values = Vec::new();
-        map.for_each(|key: Value, value: Value| {
-            values.extend([key, value]);
-            Ok(())
-        })?;
-        values.reverse();
-        return Ok(Begun::Open(Source::Map(values)));
+        return Ok(Begun::Open(Source::new(Kind::Map, map)));
     }
     if let Value::Table(set) = table.raw_get("set")? {
-        let mut values = Vec::new();
-        set.for_each(|key: Value, _: Value| {
-            values.push(key);
-            Ok(())
-        })?;
-        values.reverse();
-        return Ok(Begun::Open(Source::Set(values)));
+        return Ok(Begun::Open(Source::new(Kind::Set, set)));
     }
     if let Value::String(digits) = table.raw_get("big_number")? {
         let digits = one_line(&digits.as_bytes());
@@ -312,7 +361,7 @@ fn begin_table(table: Table) -> mlua::Result<Begun> {
         let text = Blob::from(&*text.as_bytes());
         return Ok(Begun::Reply(Reply::Verbatim(letters, text)));
     }
-    Ok(Begun::Open(Source::Array(table)))
+    Ok(Begun::Open(Source::new(Kind::Array, table)))
 }
 
 fn trim_end(text: &[u8]) -> &[u8] {

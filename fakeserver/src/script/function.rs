@@ -21,7 +21,7 @@ use crate::wire::request::split_words;
 /// The name of the one engine there is.
 pub(crate) const ENGINE: &str = "LUA";
 
-const BAD_NAME: &str = "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long";
+pub(super) const BAD_NAME: &str = "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long";
 
 /// A function of a library.
 #[derive(Clone, Debug)]
@@ -29,7 +29,8 @@ pub(crate) struct Function {
     pub name: Blob,
     pub description: Option<Blob>,
     pub flags: ScriptFlags,
-    pub(super) callback: mlua::Function,
+    /// In Lua's registry.
+    pub(super) callback: Arc<mlua::RegistryKey>,
 }
 
 /// A library, as it was loaded.
@@ -174,11 +175,21 @@ impl Functions {
     /// Forgets all libraries.
     pub(crate) fn flush(&mut self) {
         self.current = Libraries::default();
+        self.forget_callbacks();
     }
 
     /// Forgets a library; whether there was one.
     pub(crate) fn delete(&mut self, name: &[u8]) -> bool {
-        self.current.unlink(name).is_some()
+        let is_there = self.current.unlink(name).is_some();
+        self.forget_callbacks();
+        is_there
+    }
+
+    /// Lets Lua have back what functions that are gone took.
+    fn forget_callbacks(&self) {
+        if let Some(state) = &self.state {
+            state.sandbox.lua.expire_registry_values();
+        }
     }
 
     /// Loads a library; its name. Errors: its first line is not understood; it does not compile; what it raises; it registers
@@ -192,6 +203,7 @@ impl Functions {
         let mut current = std::mem::take(&mut self.current);
         let loaded = self.load_into(&mut current, random, code, replace);
         self.current = current;
+        self.forget_callbacks();
         loaded
     }
 
@@ -246,14 +258,16 @@ impl Functions {
         for code in payload::read_functions(libraries) {
             self.load_into(&mut restored, random, &code.map_err(error)?, false)?;
         }
-        match policy {
+        let result = match policy {
             RestorePolicy::Flush => {
                 self.current = restored;
                 Ok(())
             }
             RestorePolicy::Append => self.current.join(restored, false),
             RestorePolicy::Replace => self.current.join(restored, true),
-        }
+        };
+        self.forget_callbacks();
+        result
     }
 
     fn state(&mut self, random: &Arc<Lrand48>) -> Result<&mut FunctionState, CommandError> {
@@ -281,7 +295,7 @@ pub(crate) fn call_function(
         return Err(error("Function not found"));
     };
     let script = Script {
-        function: function.callback.clone(),
+        function: Arc::clone(&function.callback),
         flags: function.flags,
         source_len: 0,
     };
@@ -346,18 +360,9 @@ pub(super) fn first_line(code: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Whether libraries and functions may be called this.
-fn is_name(name: &[u8]) -> bool {
+pub(super) fn is_name(name: &[u8]) -> bool {
     let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     !name.is_empty() && name.iter().all(is_letter)
-}
-
-/// Why a function cannot be added to those that its library has registered so far (functions.c, `functionLibCreateFunction`).
-pub(super) fn refusal(name: &[u8], registered: &[Function]) -> Option<&'static str> {
-    if !is_name(name) {
-        return Some(BAD_NAME);
-    }
-    let is_there = registered.iter().any(|function| &*function.name == name);
-    is_there.then_some("Function already exists in the library")
 }
 
 fn error(text: &str) -> CommandError {

@@ -1,12 +1,13 @@
 //! The Lua state of functions, and what a library finds in it while it is being loaded (function_lua.c).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use mlua::{Lua, MultiValue, Table, Value};
 
 use super::arguments::{as_number, number_text};
-use super::function::{Function, refusal};
+use super::function::{BAD_NAME, Function, is_name};
 use super::raise::Raised;
 use super::random::Lrand48;
 use super::redis_api::{self, error};
@@ -20,7 +21,10 @@ const LOAD_BUDGET: u64 = 50_000_000;
 
 /// What the library that is being loaded has registered.
 #[derive(Debug, Default)]
-struct Loading(Vec<Function>);
+struct Loading {
+    functions: Vec<Function>,
+    names: BTreeSet<Blob>,
+}
 
 /// A Lua state in which libraries are loaded and functions run.
 #[derive(Debug)]
@@ -67,9 +71,9 @@ impl FunctionState {
         let (ok, value): (bool, Value) = sandbox
             .look_up_globals_in(&self.load_globals, |sandbox| sandbox.protected.call(chunk))
             .unwrap_or_else(|error| (false, Value::Error(Box::new(error))));
-        let functions = sandbox.lua.remove_app_data::<Loading>().unwrap_or_default();
+        let loaded = sandbox.lua.remove_app_data::<Loading>().unwrap_or_default();
         if ok {
-            return Ok(functions.0);
+            return Ok(loaded.functions);
         }
         let text = if sandbox.shared.budget.load(Relaxed) == 0 {
             b"ERR FUNCTION LOAD timeout".to_vec()
@@ -106,25 +110,41 @@ fn register(lua: &Lua, values: MultiValue) -> mlua::Result<()> {
         ));
     };
     let mut values = values.into_iter();
-    let function = match (values.next(), values.next(), values.next()) {
+    let read = match (values.next(), values.next(), values.next()) {
         (Some(first), None, None) => named(&first),
         (Some(name), Some(callback), None) => positional(&name, callback),
         _ => Err("wrong number of arguments to redis.register_function"),
     };
-    let function = function.map_err(error)?;
-    if let Some(text) = refusal(&function.name, &loading.0) {
-        return Err(error(text));
+    let read = read.map_err(error)?;
+    if !is_name(&read.name) {
+        return Err(error(BAD_NAME));
     }
-    loading.0.push(function);
+    if !loading.names.insert(read.name.clone()) {
+        return Err(error("Function already exists in the library"));
+    }
+    loading.functions.push(Function {
+        name: read.name,
+        description: read.description,
+        flags: read.flags,
+        callback: Arc::new(lua.create_registry_value(read.callback)?),
+    });
     Ok(())
 }
 
-fn positional(name: &Value, callback: Value) -> Result<Function, &'static str> {
+/// What a library says of a function.
+struct Registration {
+    name: Blob,
+    description: Option<Blob>,
+    flags: ScriptFlags,
+    callback: mlua::Function,
+}
+
+fn positional(name: &Value, callback: Value) -> Result<Registration, &'static str> {
     let name = text(name).ok_or("first argument to redis.register_function must be a string")?;
     let Value::Function(callback) = callback else {
         return Err("second argument to redis.register_function must be a function");
     };
-    Ok(Function {
+    Ok(Registration {
         name,
         description: None,
         flags: ScriptFlags::DECLARED,
@@ -132,7 +152,7 @@ fn positional(name: &Value, callback: Value) -> Result<Function, &'static str> {
     })
 }
 
-fn named(arguments: &Value) -> Result<Function, &'static str> {
+fn named(arguments: &Value) -> Result<Registration, &'static str> {
     let Value::Table(arguments) = arguments else {
         return Err(
             "calling redis.register_function with a single argument is only applicable to Lua table (representing named arguments).",
@@ -167,7 +187,7 @@ fn named(arguments: &Value) -> Result<Function, &'static str> {
             _ => return Err("unknown argument given to redis.register_function"),
         }
     }
-    Ok(Function {
+    Ok(Registration {
         name: name.ok_or("redis.register_function must get a function name argument")?,
         description,
         flags,

@@ -19,6 +19,7 @@ mod run;
 mod sandbox;
 mod strings;
 mod structs;
+mod walk;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -79,7 +80,8 @@ fn hex_digit(nibble: u8) -> u8 {
 /// A compiled script.
 #[derive(Clone, Debug)]
 struct Script {
-    function: mlua::Function,
+    /// In Lua's registry, since Rust has room for some thousand values of Lua only.
+    function: Arc<mlua::RegistryKey>,
     flags: ScriptFlags,
     source_len: usize,
 }
@@ -216,7 +218,7 @@ impl State {
             return Ok(());
         }
         let (flags, body) = parse_first_line(source)?;
-        let function = self.sandbox.compile(body).map_err(|text| {
+        let function = self.sandbox.compile_and_keep(body).map_err(|text| {
             self.sandbox.recover();
             let prefix = b"ERR Error compiling script (new function): ";
             CommandError::custom([&prefix[..], &text].concat())

@@ -76,7 +76,9 @@ pub(super) fn run_in(
         session.db = db;
     }
     let reply = match result {
-        Ok(Outcome::Value(value)) => unlimited(&sandbox.lua, || to_reply(value, &sandbox.shared)),
+        Ok(Outcome::Value(value)) => unlimited(&sandbox.lua, || {
+            to_reply(&sandbox.lua, value, &sandbox.shared)
+        }),
         Ok(Outcome::Failure(error)) => describe(&error, name).map(Reply::Error),
         Err(error) => Err(error),
     };
@@ -151,8 +153,14 @@ impl Sandbox {
             let call = scope.create_function(|lua, values| bridge.call(lua, &values))?;
             let pcall = scope.create_function(|lua, values| bridge.pcall(lua, &values))?;
             let is_function = self.kind == Kind::Functions;
-            self.run
-                .call::<(bool, Value)>((&script.function, call, pcall, keys, argv, is_function))
+            self.run.call::<(bool, Value)>((
+                &*script.function,
+                call,
+                pcall,
+                keys,
+                argv,
+                is_function,
+            ))
         })?;
         if self.clean() && ok {
             return Err(Raised::Text(b"Attempt to modify a readonly table".to_vec()).into());

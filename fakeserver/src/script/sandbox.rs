@@ -7,12 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use mlua::chunk::ChunkMode;
-use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState};
+use mlua::{
+    Function, HookTriggers, Lua, LuaOptions, MultiValue, RegistryKey, StdLib, Table, Value, VmState,
+};
 
 use super::arguments::{Arguments, as_number, number_text, type_name};
 use super::raise::{Raised, argument_error, library_error, library_error_at};
 use super::random::Lrand48;
-use super::{bit, cjson, cmsgpack, redis_api, strings, structs};
+use super::{bit, cjson, cmsgpack, redis_api, strings, structs, walk};
 
 /// Instructions between two looks at the budget.
 const HOOK_PERIOD: u32 = 100_000;
@@ -99,6 +101,7 @@ impl Sandbox {
             budget: AtomicU64::new(BUDGET),
             random,
         });
+        walk::keep_next(&lua)?;
         let real = lua.globals();
         for name in REMOVED {
             real.raw_set(name, Value::Nil)?;
@@ -134,6 +137,13 @@ impl Sandbox {
             Kind::Functions => "@user_function",
         };
         compile(&self.lua, source, name).map_err(|error| Raised::of(&error).into_text())
+    }
+
+    /// The same, and keeps it in Lua's registry.
+    pub(super) fn compile_and_keep(&self, source: &[u8]) -> Result<Arc<RegistryKey>, Vec<u8>> {
+        let kept = self.lua.create_registry_value(self.compile(source)?);
+        kept.map(Arc::new)
+            .map_err(|error| Raised::of(&error).into_text())
     }
 
     /// Runs `work` while other globals are to be seen than usual.
