@@ -3,7 +3,7 @@
 
 use crate::blocking::{Blocked, Wait};
 use crate::command::{
-    Access, Caller, ControlCall, Flag, Handler, ReadCall, Row, WriteCall, lookup,
+    Access, Caller, ControlCall, Flag, Handler, ReadCall, Row, WriteCall, is_exhausted, lookup,
 };
 use crate::engine::{Engine, OUTPUT_CHECK_MIN};
 use crate::error::CommandError;
@@ -20,8 +20,8 @@ impl Engine {
         }
         self.keyspace.set_now(self.now);
         let reply = self.answer(id, request);
-        // Redis publishes events while a command runs, so a client that listens hears them before its own reply.
-        self.publish_events();
+        // Redis publishes events while a command runs, so a client that listens hears some of them before its own reply.
+        let reply = self.publish_around(id, reply);
         if let Some(session) = self.sessions.get_mut(&id) {
             session.active_at = self.now.micros();
             session.send(reply);
@@ -90,7 +90,7 @@ impl Engine {
 
     /// The checks that depend on the session, in Redis' order.
     fn admit(&mut self, id: SessionId, row: &'static Row) -> Result<(), CommandError> {
-        let out_of_memory = self.config.maxmemory > 0 && self.lacks_memory();
+        let out_of_memory = self.config.maxmemory > 0 && is_exhausted(self);
         let Some(session) = self.sessions.get(&id) else {
             return Ok(());
         };
@@ -130,6 +130,10 @@ impl Engine {
             self.feed_monitors(id, request, caller);
         }
         let reply = self.execute(id, row, request, caller);
+        if caller == Caller::Script {
+            // It answers the script, and the script's own reply comes behind everything.
+            self.keyspace.take_placement();
+        }
         self.stats.called(row, self.config.latency_tracking);
         if let Reply::Error(error) = &reply {
             self.stats.failed(row, error);
@@ -157,6 +161,7 @@ impl Engine {
             .map(|session| session.db)
             .unwrap_or_default();
         self.keyspace.select(db);
+        self.keyspace.begin_command();
         self.remove_due_keys_of(row, request);
         match row.handler() {
             Handler::Read(_) | Handler::Write(_) => {
@@ -365,6 +370,7 @@ impl Engine {
         self.keyspace.select(blocked.db);
         self.remove_due_keys_of(blocked.row, &blocked.request);
         let (reply, wait) = self.call_on_keyspace(blocked.row, &blocked.request, Some(key));
+        self.keyspace.take_placement();
         if wait.is_none() {
             self.unblock(id);
             if let Reply::Error(error) = &reply {

@@ -61,8 +61,7 @@ pub(crate) struct EvictionPool {
 impl EvictionPool {
     /// Keeps the candidates with the highest scores.
     fn add(&mut self, candidate: Candidate) {
-        let is_known =
-            |other: &Candidate| other.db == candidate.db && other.key == candidate.key;
+        let is_known = |other: &Candidate| other.db == candidate.db && other.key == candidate.key;
         self.candidates.retain(|other| !is_known(other));
         let place = self
             .candidates
@@ -117,9 +116,9 @@ impl Engine {
         match policy.order {
             Order::Random => (1..=dbs).find_map(|step| {
                 let db = DbIndex((self.eviction.last_db + step) % dbs);
-                let (key, _) =
-                    self.keyspace
-                        .random_key(db, &mut self.rng, policy.is_volatile)?;
+                let (key, _) = self
+                    .keyspace
+                    .random_key(db, &mut self.rng, policy.is_volatile)?;
                 self.eviction.last_db = db.0;
                 Some((db, key.clone()))
             }),
@@ -164,8 +163,7 @@ impl Engine {
         let selected = self.keyspace.selected();
         self.keyspace.select(candidate.db);
         let entry = self.keyspace.raw_entry(&candidate.key);
-        let may_go =
-            entry.is_some_and(|entry| !policy.is_volatile || entry.deadline().is_some());
+        let may_go = entry.is_some_and(|entry| !policy.is_volatile || entry.deadline().is_some());
         self.keyspace.select(selected);
         may_go
     }

@@ -62,11 +62,9 @@ fn object(call: &mut ControlCall<'_>, key: &[u8]) -> CommandResult {
         "Value at:0x7f0000000000 refcount:1 encoding:{encoding} serializedlength:{size} lru:{lru} lru_seconds_idle:{idle}"
     );
     if let Value::List(list) = entry.value() {
-        let (nodes, bytes) = list
-            .nodes()
-            .fold((0, 0), |(nodes, bytes), (node, _)| {
-                (nodes + 1, bytes + node.bytes)
-            });
+        let (nodes, bytes) = list.nodes().fold((0, 0), |(nodes, bytes), (node, _)| {
+            (nodes + 1, bytes + node.bytes)
+        });
         let average = list.len() as f64 / f64::from(nodes);
         let fill = list.fill();
         line += &format!(
@@ -102,7 +100,7 @@ fn populate(call: &mut ControlCall<'_>, mut args: Args<'_>) -> CommandResult {
             value.resize(size as usize, 0);
         }
         keyspace.set(&key, StringValue::Text(Blob::from(value)).into_value());
-        keyspace.changed(&key, Event::string("set"));
+        keyspace.changed(&key, Event::string("set").counting(0));
     }
     Ok(Reply::OK)
 }

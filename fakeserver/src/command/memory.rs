@@ -158,6 +158,11 @@ fn used(engine: &Engine) -> usize {
     STARTUP + engine.sessions.len() * SESSION + data(engine)
 }
 
+/// Whether more memory is used than `maxmemory` allows, after all has been evicted for it that may be.
+pub(crate) fn is_exhausted(engine: &mut Engine) -> bool {
+    engine.lacks_memory()
+}
+
 impl Engine {
     /// Estimated bytes of everything.
     pub(crate) fn used_memory(&self) -> u64 {
@@ -244,7 +249,7 @@ pub(super) fn info(lines: &mut Lines, engine: &Engine) {
         "mem_cluster_links",
         "mem_aof_buffer",
     ]);
-    lines.line("mem_allocator", "libc");
+    lines.line("mem_allocator", "jemalloc-5.3.0");
     lines.zeros(&[
         "active_defrag_running",
         "lazyfree_pending_objects",

@@ -60,6 +60,7 @@ mod zset_pop;
 pub(crate) use args::Args;
 pub(crate) use call::{Caller, ControlCall, ReadCall, Words, WriteCall};
 pub use keys::{Access, KeySpec};
+pub(crate) use memory::is_exhausted;
 pub(crate) use parameter::setting;
 pub use table::{Command, Flag, Group, Row, lookup, rows};
 pub(crate) use table::{Family, Handler, row_count};

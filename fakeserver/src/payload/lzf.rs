@@ -106,7 +106,10 @@ impl Compressor {
         let slot = (three >> 8).wrapping_sub(three.wrapping_mul(5)) as usize % TABLE_LEN;
         let before = std::mem::replace(&mut self.places[slot], base + at as u32);
         // The first place of all is never referred to.
-        before.checked_sub(base).filter(|place| *place > 0).map(|place| place as usize)
+        before
+            .checked_sub(base)
+            .filter(|place| *place > 0)
+            .map(|place| place as usize)
     }
 }
 

@@ -25,8 +25,14 @@ pub(super) fn value(bytes: &[u8], config: &Config, seed: u64) -> Option<Value> {
             let integers = compact::read_intset(&reader.string()?)?;
             Set::from_integers(integers, SetLimits::of(config), seed)?.into_value()
         }
-        code::SORTED_SET => scored(reader.scored(Reader::text_score)?, Sizing::new(config, seed))?,
-        code::SORTED_SET_2 => scored(reader.scored(Reader::binary_score)?, Sizing::new(config, seed))?,
+        code::SORTED_SET => scored(
+            reader.scored(Reader::text_score)?,
+            Sizing::new(config, seed),
+        )?,
+        code::SORTED_SET_2 => scored(
+            reader.scored(Reader::binary_score)?,
+            Sizing::new(config, seed),
+        )?,
         code::SORTED_SET_ZIPLIST => {
             let words = compact::read_ziplist(&reader.string()?)?;
             packed_scored(different(words)?, config, seed)?

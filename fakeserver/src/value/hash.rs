@@ -71,7 +71,9 @@ impl Hash {
         seed: u64,
     ) -> Option<Hash> {
         let is_packed = pairs.len() <= limits.entries_max
-            && pairs.iter().all(|(field, value)| limits.allow(field, value));
+            && pairs
+                .iter()
+                .all(|(field, value)| limits.allow(field, value));
         if is_packed {
             let form = Form::Pairs(pairs);
             return Some(Hash { seed, form });

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::list_nodes::{ListLimits, ListNode, Nodes, Side};
 use super::Blob;
+use super::list_nodes::{ListLimits, ListNode, Nodes, Side};
 
 /// One of the two ends of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

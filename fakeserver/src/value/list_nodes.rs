@@ -88,9 +88,7 @@ impl ListNode {
 
     fn allows(&self, element: &[u8], limits: ListLimits) -> bool {
         let bytes = self.bytes + element.len() + ELEMENT_OVERHEAD;
-        !self.is_plain
-            && element.len() < limits.plain_len_min
-            && limits.allow(bytes, self.len + 1)
+        !self.is_plain && element.len() < limits.plain_len_min && limits.allow(bytes, self.len + 1)
     }
 
     fn allows_merge(&self, other: &ListNode, limits: ListLimits) -> bool {

@@ -137,7 +137,8 @@ impl Node {
         };
         let len: usize = words.iter().map(|word| word.len()).sum();
         self.bytes + len >= bytes_max
-            || (limits.entries_max > 0 && self.entries.len() + self.tombstones.len() >= limits.entries_max)
+            || (limits.entries_max > 0
+                && self.entries.len() + self.tombstones.len() >= limits.entries_max)
     }
 
     pub(super) fn push(&mut self, entry: Entry) {
@@ -184,7 +185,13 @@ impl Node {
             let names: usize = names.map(|text| text_len(text)).sum();
             names + integer_len(count) + integer_len(2 * count + 4)
         };
-        let values: usize = entry.words.iter().skip(1).step_by(2).map(|text| text_len(text)).sum();
+        let values: usize = entry
+            .words
+            .iter()
+            .skip(1)
+            .step_by(2)
+            .map(|text| text_len(text))
+            .sum();
         let ms = entry.id.ms.wrapping_sub(self.master.ms) as i64;
         let seq = entry.id.seq.wrapping_sub(self.master.seq) as i64;
         // The flags are a small integer whatever they say.
