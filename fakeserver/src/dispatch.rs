@@ -30,6 +30,7 @@ impl Engine {
                 self.check_output(id);
             }
         }
+        self.pass_slept_time();
         self.after_command();
     }
 
@@ -129,21 +130,26 @@ impl Engine {
         if monitored && row.has(Flag::SkipMonitor) {
             self.feed_monitors(id, request, caller);
         }
+        let outer = std::mem::take(&mut self.sleep.taken);
         let reply = self.execute(id, row, request, caller);
+        let micros = std::mem::replace(&mut self.sleep.taken, outer);
+        self.sleep.taken += micros;
         if caller == Caller::Script {
             // It answers the script, and the script's own reply comes behind everything.
             self.keyspace.take_placement();
         }
-        self.stats.called(row, self.config.latency_tracking);
+        self.stats.called(row, self.config.latency_tracking, micros);
+        self.note_latency(row, micros);
         if let Reply::Error(error) = &reply {
             self.stats.failed(row, error);
         }
         if monitored && !row.has(Flag::SkipMonitor) {
             self.feed_monitors(id, request, caller);
         }
-        // Time stands still inside of a command, so it took 0 microseconds.
-        if self.config.slowlog_log_slower_than == 0 && !row.has(Flag::SkipSlowlog) {
-            self.log_slow(id, request);
+        // Time stands still inside of a command, unless it sleeps.
+        let is_slow = (0..=micros).contains(&self.config.slowlog_log_slower_than);
+        if is_slow && !row.has(Flag::SkipSlowlog) {
+            self.log_slow(id, request, micros);
         }
         reply
     }

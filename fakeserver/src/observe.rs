@@ -116,11 +116,11 @@ impl Engine {
     }
 
     /// Puts a command into the slow log.
-    pub(crate) fn log_slow(&mut self, id: SessionId, request: &Request) {
+    pub(crate) fn log_slow(&mut self, id: SessionId, request: &Request, micros: i64) {
         let (now, len_max) = (self.now, self.config.slowlog_max_len.max(0) as usize);
         if let Some(session) = self.sessions.get(&id) {
             let client = (&*session.address, &session.name);
-            self.slowlog.push(request, client, now, len_max);
+            self.slowlog.push(request, client, (now, micros), len_max);
         }
     }
 

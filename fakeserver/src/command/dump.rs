@@ -5,7 +5,7 @@ use super::{
 };
 use crate::error::CommandError;
 use crate::keyspace::Event;
-use crate::payload;
+use crate::payload::{self, Check};
 use crate::value::number;
 use crate::wire::Reply;
 use Flag::*;
@@ -49,7 +49,12 @@ fn restore(call: &mut WriteCall<'_>) -> CommandResult {
     if ttl < 0 {
         return Err(CommandError::RestoreTtl);
     }
-    let value = payload::verify(payload).ok_or(CommandError::PayloadChecksum)?;
+    let check = if call.config.skips_checksums {
+        Check::Version
+    } else {
+        Check::Checksum
+    };
+    let value = payload::verify(payload, check).ok_or(CommandError::PayloadChecksum)?;
     let value = payload::restore(value, call.config, call.keyspace.seed())
         .ok_or(CommandError::PayloadFormat)?;
     let replaced = call.keyspace.remove(key).is_some();

@@ -16,10 +16,11 @@ use std::cell::{Cell, RefCell};
 pub use entry::{Entry, Typed, Value};
 pub use notify::{Class, Classes, Event, KeyEvent};
 pub use watch::{WatchRegistry, WatchedKey};
-pub(crate) use {footprint::key_size, placement::Placement, usage::Tracking};
+pub(crate) use {footprint::key_size, footprint::text_size, placement::Placement, usage::Tracking};
 
 use crate::clock::Timestamp;
 use crate::error::CommandError;
+use crate::value::dict::TableStats;
 use crate::value::{Blob, Dict};
 use expiry::ExpiryIndex;
 use usage::Usage;
@@ -319,6 +320,26 @@ impl Keyspace {
             db.expiry.insert(deadline, key);
         }
         self.notify(key, Event::new_key());
+    }
+
+    /// As [`Keyspace::put`], and nobody is told.
+    pub(crate) fn put_silently(&mut self, key: &[u8], entry: Entry) {
+        let notify = std::mem::take(&mut self.notify);
+        self.put(key, entry);
+        self.notify = notify;
+        self.count_changed(key);
+    }
+
+    /// How full the tables of a database are: that of keys, and one of those with a deadline as it would be.
+    pub(crate) fn table_stats(&self, db: DbIndex) -> Option<(TableStats, TableStats)> {
+        let db = self.dbs.get(db.0)?;
+        let mut deadlines = Dict::new(self.seed);
+        for (key, entry) in db.dict.iter() {
+            if let Some(deadline) = entry.deadline() {
+                deadlines.insert(key, deadline);
+            }
+        }
+        Some((db.dict.stats(), deadlines.stats()))
     }
 
     /// The deadline of `key` in milliseconds since the epoch.
