@@ -6,7 +6,7 @@ use crate::command::Row;
 use crate::error::CommandError;
 use crate::keyspace::Classes;
 use crate::output_limits::OutputLimits;
-use crate::payload::Compression;
+use crate::payload::{Check, Compression};
 use crate::value::Blob;
 
 /// Who may call a protected command (`enable-debug-command`).
@@ -46,6 +46,8 @@ pub struct Config {
     pub list_max_listpack_size: i64,
     /// `list-compress-depth`
     pub list_compress_depth: i64,
+    /// Whether RESTORE takes a payload whatever its checksum (`DEBUG SET-SKIP-CHECKSUM-VALIDATION`).
+    pub skips_checksums: bool,
     /// From so many bytes on a list's element has a node of its own (`DEBUG QUICKLIST-PACKED-THRESHOLD`).
     pub list_packed_threshold: usize,
     /// `set-max-intset-entries`
@@ -74,6 +76,10 @@ pub struct Config {
     pub latency_tracking: bool,
     /// Microseconds from which on a command is logged, -1 for none (`slowlog-log-slower-than`).
     pub slowlog_log_slower_than: i64,
+    /// Milliseconds from which on a command is a latency event, 0 for none (`latency-monitor-threshold`).
+    pub latency_monitor_threshold: i64,
+    /// Seconds after which an idle client is disconnected, 0 for never (`timeout`).
+    pub timeout: i64,
     /// `slowlog-max-len`
     pub slowlog_max_len: i64,
     /// TCP port, for `INFO` and `CONFIG GET port`; 0 without a socket.
@@ -96,6 +102,7 @@ impl Default for Config {
             hll_sparse_max_bytes: 3000,
             list_max_listpack_size: -2,
             list_compress_depth: 0,
+            skips_checksums: false,
             list_packed_threshold: 1 << 30,
             set_max_intset_entries: 512,
             stream_node_max_bytes: 4096,
@@ -110,6 +117,8 @@ impl Default for Config {
             busy_reply_threshold: 5000,
             latency_tracking: true,
             slowlog_log_slower_than: 10_000,
+            latency_monitor_threshold: 0,
+            timeout: 0,
             slowlog_max_len: 128,
             port: 0,
             others: BTreeMap::new(),
@@ -122,6 +131,15 @@ impl Config {
     fn is_on(&self, name: &str, default: bool) -> bool {
         let text = self.others.get(name);
         text.map_or(default, |text| text.as_bytes() == b"yes")
+    }
+
+    /// What is looked at before a payload is read (`DEBUG SET-SKIP-CHECKSUM-VALIDATION`).
+    pub(crate) fn payload_check(&self) -> Check {
+        if self.skips_checksums {
+            Check::Version
+        } else {
+            Check::Checksum
+        }
     }
 
     /// Whether payloads are compressed (`rdbcompression`).

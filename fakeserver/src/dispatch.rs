@@ -20,8 +20,8 @@ impl Engine {
         }
         self.keyspace.set_now(self.now);
         let reply = self.answer(id, request);
-        // Redis publishes events while a command runs, so a client that listens hears them before its own reply.
-        self.publish_events();
+        // Redis publishes events while a command runs, so a client that listens hears some of them before its own reply.
+        let reply = self.publish_around(id, reply);
         if let Some(session) = self.sessions.get_mut(&id) {
             session.active_at = self.now.micros();
             session.send(reply);
@@ -30,6 +30,7 @@ impl Engine {
                 self.check_output(id);
             }
         }
+        self.pass_slept_time();
         self.after_command();
     }
 
@@ -147,17 +148,26 @@ impl Engine {
         if monitored && row.has(Flag::SkipMonitor) {
             self.feed_monitors(id, request, caller);
         }
+        let outer = std::mem::take(&mut self.sleep.taken);
         let reply = self.execute(id, row, request, caller);
-        self.stats.called(row, self.config.latency_tracking);
+        let micros = std::mem::replace(&mut self.sleep.taken, outer);
+        self.sleep.taken += micros;
+        if caller == Caller::Script {
+            // It answers the script, and the script's own reply comes behind everything.
+            self.keyspace.take_placement();
+        }
+        self.stats.called(row, self.config.latency_tracking, micros);
+        self.note_latency(row, micros);
         if let Reply::Error(error) = &reply {
             self.stats.failed(row, error);
         }
         if monitored && !row.has(Flag::SkipMonitor) {
             self.feed_monitors(id, request, caller);
         }
-        // Time stands still inside of a command, so it took 0 microseconds.
-        if self.config.slowlog_log_slower_than == 0 && !row.has(Flag::SkipSlowlog) {
-            self.log_slow(id, request);
+        // Time stands still inside of a command, unless it sleeps.
+        let is_slow = (0..=micros).contains(&self.config.slowlog_log_slower_than);
+        if is_slow && !row.has(Flag::SkipSlowlog) {
+            self.log_slow(id, request, micros);
         }
         reply
     }
@@ -175,6 +185,7 @@ impl Engine {
             .map(|session| session.db)
             .unwrap_or_default();
         self.keyspace.select(db);
+        self.keyspace.begin_command();
         self.remove_due_keys_of(row, request);
         match row.handler() {
             Handler::Read(_) | Handler::Write(_) => {
@@ -383,6 +394,7 @@ impl Engine {
         self.keyspace.select(blocked.db);
         self.remove_due_keys_of(blocked.row, &blocked.request);
         let (reply, wait) = self.call_on_keyspace(blocked.row, &blocked.request, Some(key));
+        self.keyspace.take_placement();
         if wait.is_none() {
             self.unblock(id);
             if let Reply::Error(error) = &reply {

@@ -11,9 +11,11 @@ use crate::config::Config;
 use crate::error::CommandError;
 use crate::eviction::EvictionPool;
 use crate::keyspace::{DbIndex, Keyspace};
+use crate::latency_events::LatencyEvents;
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
 use crate::session::{Session, SessionId, Silence, Sink};
+use crate::sleep::Sleep;
 use crate::slowlog::SlowLog;
 use crate::stats::{ScriptFigures, ServerStats};
 use crate::value::Blob;
@@ -55,6 +57,10 @@ pub struct Engine {
     /// Memory was used up when the running client's command came in.
     pub(crate) out_of_memory: bool,
     pub(crate) eviction: EvictionPool,
+    pub(crate) latency_events: LatencyEvents,
+    pub(crate) sleep: Sleep,
+    /// When idle clients are looked for next.
+    idle_check_at: Option<Timestamp>,
     /// When the data was last saved, in seconds since the epoch (`LASTSAVE`).
     pub(crate) saved_at: i64,
     /// `SHUTDOWN` was called.
@@ -105,6 +111,9 @@ impl Engine {
             slowlog: SlowLog::default(),
             out_of_memory: false,
             eviction: EvictionPool::default(),
+            latency_events: LatencyEvents::default(),
+            sleep: Sleep::default(),
+            idle_check_at: None,
             saved_at: now.seconds(),
             shutdown: false,
             ready: BTreeSet::new(),
@@ -174,6 +183,7 @@ impl Engine {
         };
         self.stats.reads += 1;
         self.stats.input_bytes += bytes.len() as u64;
+        session.active_at = now.micros();
         session.decoder.feed(bytes);
         let limit = self.config.client_query_buffer_limit.max(0) as usize;
         if session.held_back && session.decoder.pending_len() > limit {
@@ -202,6 +212,9 @@ impl Engine {
             };
         };
         self.ready.remove(&id);
+        if self.sleep.is_on() {
+            return Transmit::default();
+        }
         if let Sink::Wire(bytes) = &mut session.sink {
             self.stats.writes += 1;
             self.stats.output_bytes += bytes.len() as u64;
@@ -225,6 +238,9 @@ impl Engine {
 
     /// The next reply (or push) to a session that exchanges values.
     pub fn poll_reply(&mut self, id: SessionId) -> Option<Reply> {
+        if self.is_asleep() {
+            return None;
+        }
         match &mut self.sessions.get_mut(&id)?.sink {
             Sink::Values(replies) => replies.pop_front(),
             Sink::Wire(_) => None,
@@ -233,30 +249,46 @@ impl Engine {
 
     /// A session that has something to send or is to be closed; each is named once per occasion.
     pub fn poll_ready(&mut self) -> Option<SessionId> {
+        if self.is_asleep() {
+            return None;
+        }
         self.ready.pop_first()
     }
 
     /// When [`Engine::handle_timeout`] has something to do: a client's patience ends, or a key is due.
     pub fn poll_timeout(&self) -> Option<Timestamp> {
+        if self.is_asleep() {
+            return self.wakes_at();
+        }
         let due = self
             .keyspace
             .next_deadline()
             .filter(|_| self.config.active_expire && !self.is_paused());
         // A key is due once its deadline has passed, hence the millisecond more.
         let due = due.map(|deadline| Timestamp::from_millis(deadline.saturating_add(1)));
-        [due, self.queues.next_deadline(), self.pause.end()]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            due,
+            self.queues.next_deadline(),
+            self.pause.end(),
+            self.idle_check_at,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Lets time pass: ends the waiting of clients whose time is over and removes a slice of the due keys.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         self.now = now;
+        self.wake_up();
+        if self.is_asleep() {
+            return;
+        }
         self.keyspace.set_now(now);
         if self.pause.end().is_some_and(|end| end <= now) {
             self.end_pause();
         }
+        self.hang_up_on_idle();
         while let Some(id) = self.queues.first_due(now) {
             self.time_out(id);
         }
@@ -332,6 +364,35 @@ impl Engine {
         }
     }
 
+    /// Closes the connections of clients that have done nothing for longer than `timeout`, once a second. Who waits, listens or
+    /// looks on is not idle.
+    fn hang_up_on_idle(&mut self) {
+        if self.idle_check_at.is_none_or(|at| self.now < at) {
+            return;
+        }
+        let (now, timeout) = (self.now.seconds(), self.config.timeout);
+        let is_idle = |session: &Session| {
+            session.blocked.is_none()
+                && !session.closing
+                && now - session.active_at.div_euclid(1_000_000) > timeout
+        };
+        let sessions = self.sessions.values().filter(|session| is_idle(session));
+        let mut idle: Vec<_> = sessions.map(|session| session.id).collect();
+        idle.sort_unstable();
+        for id in idle {
+            if !self.pubsub.is_subscriber(id) && !self.monitors.contains(&id) {
+                self.hang_up(id);
+            }
+        }
+        self.schedule_idle_check();
+    }
+
+    /// Has idle clients looked for a second from now, if `timeout` is set.
+    pub(crate) fn schedule_idle_check(&mut self) {
+        let at = self.now.plus_millis(1000);
+        self.idle_check_at = (self.config.timeout > 0).then_some(at);
+    }
+
     /// Whether a client has asked the server to end (`SHUTDOWN`); what that means is the driver's business.
     pub fn shutdown_requested(&self) -> bool {
         self.shutdown
@@ -370,7 +431,11 @@ impl Engine {
             let Some(session) = self.sessions.get_mut(&id) else {
                 return;
             };
-            if session.blocked.is_some() || session.postponed || session.closing {
+            if session.blocked.is_some()
+                || session.postponed
+                || session.closing
+                || self.sleep.is_on()
+            {
                 break;
             }
             session.held_back = session.output_len() >= OUTPUT_BATCH;

@@ -89,6 +89,7 @@ impl Engine {
         };
         self.keyspace.set_tracking(tracking);
         self.keyspace.count_bytes(self.config.maxmemory > 0);
+        self.schedule_idle_check();
     }
 
     /// Evicts keys while there is too little memory; whether there is too little still. Nothing goes while clients are paused.

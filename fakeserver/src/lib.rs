@@ -26,6 +26,7 @@ pub mod wire;
 mod blocking;
 mod dispatch;
 mod eviction;
+mod latency_events;
 #[cfg(feature = "net")]
 mod net;
 mod observe;
@@ -39,6 +40,7 @@ pub mod redis_client;
 mod script;
 mod server;
 mod shared;
+mod sleep;
 mod slowlog;
 mod stats;
 

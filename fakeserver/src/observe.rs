@@ -13,11 +13,41 @@ use crate::wire::{Reply, Request};
 impl Engine {
     /// Hands the recorded keyspace events to whoever listens.
     pub(crate) fn publish_events(&mut self) {
-        if self.keyspace.events.get_mut().is_empty() {
+        let count = self.keyspace.events.get_mut().len();
+        self.publish_first(count);
+    }
+
+    /// Hands those of a command's events on that do not come behind its reply; the reply, with events inside of it if that is
+    /// where they belong.
+    pub(crate) fn publish_around(&mut self, id: SessionId, reply: Reply) -> Reply {
+        let placement = self.keyspace.take_placement();
+        let count = self.keyspace.events.get_mut().len();
+        if count == 0 {
+            return reply;
+        }
+        let before = placement.before.unwrap_or(count);
+        if placement.within.is_empty() {
+            self.publish_first(before);
+            return reply;
+        }
+        let outer = self.exec_pushes.replace((id, Vec::new()));
+        self.publish_first(before);
+        let pushes = std::mem::replace(&mut self.exec_pushes, outer);
+        match pushes {
+            Some((_, pushes)) if !pushes.is_empty() => reply.with_pushes(pushes, placement.within),
+            _ => reply,
+        }
+    }
+
+    /// Hands the first so many of the recorded events to whoever listens.
+    fn publish_first(&mut self, count: usize) {
+        let events = self.keyspace.events.get_mut();
+        if events.is_empty() {
             return;
         }
+        let events: Vec<KeyEvent> = events.drain(..count.min(events.len())).collect();
         let classes = self.keyspace.notify;
-        for KeyEvent { db, key, event } in self.keyspace.events.take() {
+        for KeyEvent { db, key, event } in events {
             let name = event.name().as_bytes();
             if classes.keyspace {
                 let channel = [format!("__keyspace@{}__:", db.0).as_bytes(), &key].concat();
@@ -86,11 +116,11 @@ impl Engine {
     }
 
     /// Puts a command into the slow log.
-    pub(crate) fn log_slow(&mut self, id: SessionId, request: &Request) {
+    pub(crate) fn log_slow(&mut self, id: SessionId, request: &Request, micros: i64) {
         let (now, len_max) = (self.now, self.config.slowlog_max_len.max(0) as usize);
         if let Some(session) = self.sessions.get(&id) {
             let client = (&*session.address, &session.name);
-            self.slowlog.push(request, client, now, len_max);
+            self.slowlog.push(request, client, (now, micros), len_max);
         }
     }
 

@@ -14,6 +14,8 @@ pub(crate) struct CommandStats {
     pub calls: u64,
     /// Those of the calls whose duration was noted (`latency-tracking`).
     pub timed: u64,
+    /// Microseconds of all calls.
+    pub micros: i64,
     /// Refused before execution: wrong arity, not authenticated, not allowed in the session's state.
     pub rejected: u64,
     /// Executed, with an error as reply.
@@ -70,10 +72,11 @@ impl ServerStats {
     }
 
     /// Counts an execution; `timed` is whether its duration is kept.
-    pub(crate) fn called(&mut self, row: &Row, timed: bool) {
+    pub(crate) fn called(&mut self, row: &Row, timed: bool, micros: i64) {
         self.commands_processed += 1;
         if let Some(stats) = self.of(row) {
             stats.calls += 1;
+            stats.micros += micros;
             stats.timed += u64::from(timed);
         }
     }

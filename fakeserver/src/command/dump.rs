@@ -49,7 +49,8 @@ fn restore(call: &mut WriteCall<'_>) -> CommandResult {
     if ttl < 0 {
         return Err(CommandError::RestoreTtl);
     }
-    let value = payload::verify(payload).ok_or(CommandError::PayloadChecksum)?;
+    let value = payload::verify(payload, call.config.payload_check())
+        .ok_or(CommandError::PayloadChecksum)?;
     let value = payload::restore(value, call.config, call.keyspace.seed())
         .ok_or(CommandError::PayloadFormat)?;
     let replaced = call.keyspace.remove(key).is_some();

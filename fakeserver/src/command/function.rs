@@ -196,7 +196,9 @@ fn restore(call: &mut ControlCall<'_>) -> CommandResult {
             "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.",
         ));
     };
-    call.engine.scripts.restore_functions(payload, policy)?;
+    let check = call.engine.config.payload_check();
+    let scripts = &mut call.engine.scripts;
+    scripts.restore_functions(payload, check, policy)?;
     call.engine.keyspace.stats.dirty += 1;
     Ok(Reply::OK)
 }

@@ -342,15 +342,16 @@ pub(super) fn used_rows(engine: &Engine) -> impl Iterator<Item = &'static Row> {
         .filter(|row| engine.stats.command(row) != CommandStats::default())
 }
 
-/// Time stands still inside of a command, so no command takes any.
+/// Time stands still inside of a command, so only one that sleeps takes any.
 fn commandstats(lines: &mut Lines, engine: &Engine) {
     for row in used_rows(engine) {
         let stats = engine.stats.command(row);
         let (calls, rejected, failed) = (stats.calls, stats.rejected, stats.failed);
+        let (usec, per_call) = (stats.micros, stats.micros as f64 / calls.max(1) as f64);
         lines.line(
             format_args!("cmdstat_{}", row.full_name()),
             format_args!(
-                "calls={calls},usec=0,usec_per_call=0.00,rejected_calls={rejected},failed_calls={failed}"
+                "calls={calls},usec={usec},usec_per_call={per_call:.2},rejected_calls={rejected},failed_calls={failed}"
             ),
         );
     }

@@ -116,7 +116,8 @@ pub(super) fn pop_elements(
         popped.push(Reply::Bulk(element));
     }
     if !popped.is_empty() {
-        keyspace.changed(key, self::popped(end));
+        keyspace.answer_here();
+        keyspace.changed(key, self::popped(end).counting(popped.len()));
     }
     Ok(Some(popped))
 }
@@ -148,7 +149,8 @@ impl Route<'_> {
         let list = keyspace.write_or_create(self.destination, || List::new(limits))?;
         list.push(self.to, element.clone());
         // Redis tells of the push first.
-        keyspace.changed(self.destination, pushed(self.to));
+        keyspace.answer_behind_next();
+        keyspace.changed(self.destination, pushed(self.to).counting(0));
         keyspace.changed(self.source, popped(self.from));
         Ok(Some(Reply::Bulk(element)))
     }

@@ -235,7 +235,7 @@ pub(super) fn info(lines: &mut Lines, engine: &Engine) {
         "mem_cluster_links",
         "mem_aof_buffer",
     ]);
-    lines.line("mem_allocator", "libc");
+    lines.line("mem_allocator", "jemalloc-5.3.0");
     lines.zeros(&[
         "active_defrag_running",
         "lazyfree_pending_objects",

@@ -17,6 +17,7 @@ mod cluster;
 mod config_command;
 mod connection;
 mod debug;
+mod debug_value;
 mod digest;
 mod dump;
 mod expire;

@@ -43,7 +43,8 @@ fn sort(call: &mut WriteCall<'_>) -> CommandResult {
     let len = list.len();
     if len > 0 {
         call.keyspace.set(destination, list.into_value());
-        call.keyspace.changed(destination, Event::list("sortstore"));
+        call.keyspace
+            .changed(destination, Event::list("sortstore").counting(len));
     } else if call.keyspace.remove(destination).is_some() {
         call.keyspace.changed(destination, Event::generic("del"));
     }

@@ -63,12 +63,17 @@ fn exec(call: &mut ControlCall<'_>) -> CommandResult {
     for queued in &transaction.queue {
         engine.exec_pushes = Some((id, Vec::new()));
         let reply = engine.call(id, queued.row, &queued.request, Caller::Exec);
+        let reply = engine.publish_around(id, reply);
+        let before = engine
+            .exec_pushes
+            .as_ref()
+            .map_or(0, |(_, pushes)| pushes.len());
         engine.publish_events();
-        // What a subscriber publishes to itself comes in front of the command's reply, inside of the array.
+        // What a subscriber publishes to itself comes around the command's reply, inside of the array.
         let pushes = engine.exec_pushes.take().map(|(_, pushes)| pushes);
         let reply = match pushes {
             Some(mut pushes) if !pushes.is_empty() => {
-                pushes.push(reply);
+                pushes.insert(before, reply);
                 Reply::Several(pushes)
             }
             _ => reply,

@@ -40,7 +40,7 @@ pub(super) fn allocated(len: usize) -> usize {
 }
 
 /// Bytes of a string with its head.
-pub(super) fn text_size(len: usize) -> usize {
+pub(crate) fn text_size(len: usize) -> usize {
     let head = match len {
         0 => 3,
         ..32 => 1,

@@ -7,6 +7,7 @@ mod entry;
 mod expiry;
 mod footprint;
 mod notify;
+mod placement;
 mod usage;
 mod watch;
 
@@ -15,10 +16,11 @@ use std::cell::{Cell, RefCell};
 pub use entry::{Entry, Typed, Value};
 pub use notify::{Class, Classes, Event, KeyEvent};
 pub use watch::{WatchRegistry, WatchedKey};
-pub(crate) use {footprint::key_size, usage::Tracking};
+pub(crate) use {footprint::key_size, footprint::text_size, placement::Placement, usage::Tracking};
 
 use crate::clock::Timestamp;
 use crate::error::CommandError;
+use crate::value::dict::TableStats;
 use crate::value::{Blob, Dict};
 use expiry::ExpiryIndex;
 use usage::Usage;
@@ -77,6 +79,7 @@ pub struct Keyspace {
     now: Timestamp,
     seed: u64,
     usage: Usage,
+    placement: Cell<Placement>,
     /// Which classes of events are recorded (`notify-keyspace-events`).
     pub(crate) notify: Classes,
     pub(crate) watch: WatchRegistry,
@@ -99,6 +102,7 @@ impl Keyspace {
             now: Timestamp::default(),
             seed,
             usage: Usage::new(seed),
+            placement: Cell::default(),
             notify: Classes::default(),
             watch: WatchRegistry::default(),
             events: RefCell::default(),
@@ -177,7 +181,9 @@ impl Keyspace {
 
     /// Whether `key` exists, for a write command: it is used just now.
     pub fn exists_for_write(&self, key: &[u8]) -> bool {
-        self.entry(key).inspect(|entry| self.touch(entry)).is_some()
+        self.entry(key)
+            .inspect(|entry| self.touch_once(key, entry))
+            .is_some()
     }
 
     /// The value of `key` of any type, for a read command: counts a hit or a miss.
@@ -218,7 +224,7 @@ impl Keyspace {
     /// The value of `key`, to look at before a write. Errors: `WRONGTYPE`.
     pub fn peek<T: Typed>(&self, key: &[u8]) -> Result<Option<&T>, CommandError> {
         self.entry(key)
-            .inspect(|entry| self.touch(entry))
+            .inspect(|entry| self.touch_once(key, entry))
             .map(|entry| T::of(entry.value()).ok_or(CommandError::WrongType))
             .transpose()
     }
@@ -226,7 +232,7 @@ impl Keyspace {
     /// The value of `key`, to change; report the change with [`Keyspace::changed`]. Errors: `WRONGTYPE`.
     pub fn write<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&mut T>, CommandError> {
         match self.entry(key) {
-            Some(entry) => self.touch(entry),
+            Some(entry) => self.touch_once(key, entry),
             None => return Ok(None),
         }
         let Some(entry) = self.db_mut().dict.get_mut(key) else {
@@ -247,7 +253,7 @@ impl Keyspace {
     ) -> Result<&mut T, CommandError> {
         self.remove_if_due(key);
         match self.db().dict.get(key) {
-            Some(entry) => self.touch(entry),
+            Some(entry) => self.touch_once(key, entry),
             None => self.notify(key, Event::new_key()),
         }
         let (now, tracking) = (self.now, self.usage.tracking());
@@ -265,7 +271,7 @@ impl Keyspace {
         if self.usage.tracking() != Tracking::Recency
             && let Some(old) = self.db().dict.get(key)
         {
-            self.hand_on_note(old, &entry);
+            self.hand_on_note(key, old, &entry);
         }
         let db = self.db_mut();
         match db.dict.insert(key, entry) {
@@ -316,6 +322,26 @@ impl Keyspace {
         self.notify(key, Event::new_key());
     }
 
+    /// As [`Keyspace::put`], and nobody is told.
+    pub(crate) fn put_silently(&mut self, key: &[u8], entry: Entry) {
+        let notify = std::mem::take(&mut self.notify);
+        self.put(key, entry);
+        self.notify = notify;
+        self.count_changed(key);
+    }
+
+    /// How full the tables of a database are: that of keys, and one of those with a deadline as it would be.
+    pub(crate) fn table_stats(&self, db: DbIndex) -> Option<(TableStats, TableStats)> {
+        let db = self.dbs.get(db.0)?;
+        let mut deadlines = Dict::new(self.seed);
+        for (key, entry) in db.dict.iter() {
+            if let Some(deadline) = entry.deadline() {
+                deadlines.insert(key, deadline);
+            }
+        }
+        Some((db.dict.stats(), deadlines.stats()))
+    }
+
     /// The deadline of `key` in milliseconds since the epoch.
     pub fn deadline(&self, key: &[u8]) -> Option<i64> {
         self.entry(key).and_then(Entry::deadline)
@@ -338,7 +364,7 @@ impl Keyspace {
 
     /// Reports that `key` of the selected database was changed: the one door of all consequences.
     pub fn changed(&mut self, key: &[u8], event: Event) {
-        self.stats.dirty += 1;
+        self.stats.dirty += event.changes();
         self.count_changed(key);
         if event.is_watched() {
             self.touch_watchers(key);
@@ -384,6 +410,7 @@ impl Keyspace {
                 event,
             });
         }
+        self.note_event();
     }
 
     /// Removes `key` if its deadline has passed, as Redis does on access.

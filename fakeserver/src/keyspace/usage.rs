@@ -11,6 +11,8 @@ const CLOCK_MASK: u32 = 0xff_ffff;
 const FREQUENCY_INITIAL: u8 = 5;
 /// Elements of a container that an estimate of its memory looks at.
 const SAMPLES: usize = 5;
+/// Keys of the running command that are remembered as looked up.
+const TOUCHED_MAX: usize = 4;
 /// Bytes of a bucket of the main table.
 const BUCKET_LEN: usize = 8;
 
@@ -33,6 +35,8 @@ pub(crate) enum Tracking {
 #[derive(Debug)]
 pub(super) struct Usage {
     tracking: Tracking,
+    /// Keys that the running command has looked up to change them: it may look twice and counts once.
+    touched: RefCell<Vec<(DbIndex, Blob)>>,
     /// Decides whether an access raises a frequency.
     rng: RefCell<fastrand::Rng>,
     /// Bytes of all keys and values; kept only if there is a limit for them.
@@ -43,6 +47,7 @@ impl Usage {
     pub(super) fn new(seed: u64) -> Usage {
         Usage {
             tracking: Tracking::default(),
+            touched: RefCell::default(),
             rng: RefCell::new(fastrand::Rng::with_seed(seed)),
             bytes: None,
         }
@@ -118,14 +123,42 @@ impl Keyspace {
         }
     }
 
+    /// Notes an access of a command that changes keys, once for each key.
+    pub(super) fn touch_once(&self, key: &[u8], entry: &Entry) {
+        if self.usage.tracking == Tracking::Recency {
+            self.touch(entry);
+            return;
+        }
+        let mut touched = self.usage.touched.borrow_mut();
+        let db = self.selected();
+        if !touched
+            .iter()
+            .any(|(of, known)| *of == db && **known == *key)
+        {
+            // Whoever looks twice looks soon again.
+            if touched.len() >= TOUCHED_MAX {
+                touched.remove(0);
+            }
+            touched.push((db, Blob::from(key)));
+            self.touch(entry);
+        }
+    }
+
+    /// Begins a command.
+    pub(crate) fn begin_command(&mut self) {
+        if self.usage.tracking != Tracking::Recency {
+            self.usage.touched.get_mut().clear();
+        }
+    }
+
     /// A value without a deadline, used just now.
     pub(crate) fn new_entry(&self, value: Value) -> Entry {
         Entry::new(value, self.now, self.usage.tracking)
     }
 
     /// Gives what takes the place of another value the note of its accesses: frequencies belong to the key, times to the value.
-    pub(super) fn hand_on_note(&self, old: &Entry, new: &Entry) {
-        self.touch(old);
+    pub(super) fn hand_on_note(&self, key: &[u8], old: &Entry, new: &Entry) {
+        self.touch_once(key, old);
         new.note.0.set(old.note.0.get());
     }
 

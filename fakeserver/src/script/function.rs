@@ -13,7 +13,7 @@ use super::{Script, ScriptFlags};
 use crate::command::Effects;
 use crate::engine::Engine;
 use crate::error::CommandError;
-use crate::payload::{self, Compression};
+use crate::payload::{self, Check, Compression};
 use crate::value::Blob;
 use crate::wire::Reply;
 use crate::wire::request::split_words;
@@ -250,9 +250,10 @@ impl Functions {
         &mut self,
         random: &Arc<Lrand48>,
         payload: &[u8],
+        check: Check,
         policy: RestorePolicy,
     ) -> Result<(), CommandError> {
-        let libraries = payload::verify(payload)
+        let libraries = payload::verify(payload, check)
             .ok_or_else(|| error("DUMP payload version or checksum are wrong"))?;
         let mut restored = Libraries::default();
         for code in payload::read_functions(libraries) {

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use sha1::{Digest, Sha1};
 
 use crate::error::CommandError;
+use crate::payload::Check;
 use crate::stats::ScriptFigures;
 use crate::value::Blob;
 use crate::wire::request::split_words;
@@ -185,10 +186,11 @@ impl ScriptEngine {
     pub(crate) fn restore_functions(
         &mut self,
         payload: &[u8],
+        check: Check,
         policy: RestorePolicy,
     ) -> Result<(), CommandError> {
         let random = self.random.get_or_insert_default();
-        self.functions.restore(random, payload, policy)
+        self.functions.restore(random, payload, check, policy)
     }
 
     fn state(&mut self) -> Result<&mut State, CommandError> {
