@@ -70,6 +70,10 @@ pub struct Config {
     pub maxmemory: u64,
     /// `maxclients`
     pub maxclients: i64,
+    /// `min-replicas-max-lag`
+    pub min_replicas_max_lag: i64,
+    /// Replicas without which nothing is written, of which there are none (`min-replicas-to-write`).
+    pub min_replicas_to_write: i64,
     /// Milliseconds after which a script may be interrupted (`busy-reply-threshold`, once `lua-time-limit`).
     pub busy_reply_threshold: i64,
     /// Whether durations of commands are kept for `INFO latencystats` (`latency-tracking`).
@@ -114,6 +118,8 @@ impl Default for Config {
             client_output_buffer_limit: OutputLimits::default(),
             maxmemory: 0,
             maxclients: 10_000,
+            min_replicas_max_lag: 10,
+            min_replicas_to_write: 0,
             busy_reply_threshold: 5000,
             latency_tracking: true,
             slowlog_log_slower_than: 10_000,
@@ -149,6 +155,11 @@ impl Config {
         } else {
             Compression::Off
         }
+    }
+
+    /// Whether writes are refused, since there are no replicas.
+    pub(crate) fn lacks_replicas(&self) -> bool {
+        self.min_replicas_to_write > 0 && self.min_replicas_max_lag > 0
     }
 
     /// Whether a client at `address` may call a protected command. Errors: it may not.

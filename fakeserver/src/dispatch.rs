@@ -3,7 +3,7 @@
 
 use crate::blocking::{Blocked, Wait};
 use crate::command::{
-    Access, Caller, ControlCall, Flag, Handler, ReadCall, Row, WriteCall, lookup,
+    Access, Caller, ControlCall, Effects, Flag, Handler, ReadCall, Row, WriteCall, lookup,
 };
 use crate::engine::{Engine, OUTPUT_CHECK_MIN};
 use crate::error::CommandError;
@@ -113,6 +113,10 @@ impl Engine {
         if self.out_of_memory && self.needs_memory(session, row, request) {
             return Err(CommandError::OutOfMemory);
         }
+        if self.config.lacks_replicas() && self.may(session, row, request, |effects| effects.writes)
+        {
+            return Err(CommandError::NotEnoughReplicas);
+        }
         if session.protocol == Protocol::Resp2
             && !row.has(Flag::Subscriber)
             && self.pubsub.is_subscriber(id)
@@ -124,15 +128,25 @@ impl Engine {
 
     /// Whether a command, or one of those that EXEC will run, may need more memory; a queue of any commands does.
     fn needs_memory(&self, session: &Session, row: &Row, request: &Request) -> bool {
+        let queues = session.transaction.is_some() && !row.has(Flag::NoQueue);
+        queues || self.may(session, row, request, |effects| effects.needs_memory)
+    }
+
+    /// Whether a command, or one of those that EXEC will run, does something.
+    pub(crate) fn may(
+        &self,
+        session: &Session,
+        row: &Row,
+        request: &Request,
+        something: fn(&Effects) -> bool,
+    ) -> bool {
         let mut queued = session
             .transaction
             .iter()
+            .filter(|_| row.has(Flag::EndsTransaction))
             .flat_map(|transaction| &transaction.queue);
-        let queues = session.transaction.is_some() && !row.has(Flag::NoQueue);
-        queues
-            || row.effects(self, request).needs_memory
-            || row.has(Flag::EndsTransaction)
-                && queued.any(|queued| queued.row.effects(self, &queued.request).needs_memory)
+        something(&row.effects(self, request))
+            || queued.any(|queued| something(&queued.row.effects(self, &queued.request)))
     }
 
     /// Runs a command's handler and counts it; for EXEC's and scripts' commands too.
@@ -158,8 +172,12 @@ impl Engine {
         }
         self.stats.called(row, self.config.latency_tracking, micros);
         self.note_latency(row, micros);
-        if let Reply::Error(error) = &reply {
-            self.stats.failed(row, error);
+        match &reply {
+            Reply::Error(_) if std::mem::take(&mut self.stats.is_counted) => {
+                self.stats.interrupted(row);
+            }
+            Reply::Error(error) => self.stats.failed(row, error),
+            _ => {}
         }
         if monitored && !row.has(Flag::SkipMonitor) {
             self.feed_monitors(id, request, caller);
@@ -189,7 +207,7 @@ impl Engine {
         self.remove_due_keys_of(row, request);
         match row.handler() {
             Handler::Read(_) | Handler::Write(_) => {
-                let (reply, wait) = self.call_on_keyspace(row, request, None);
+                let (reply, wait) = self.call_on_keyspace(row, request, caller, None);
                 match wait {
                     Some(wait) if caller == Caller::Client => {
                         self.block(id, db, row, request, wait, reply)
@@ -219,6 +237,7 @@ impl Engine {
         &mut self,
         row: &'static Row,
         request: &Request,
+        caller: Caller,
         woken_by: Option<&[u8]>,
     ) -> (Reply, Option<Wait>) {
         match row.handler() {
@@ -230,13 +249,14 @@ impl Engine {
                     config: &self.config,
                     rng: &mut self.rng,
                     now: self.keyspace.now(),
+                    caller,
                     woken_by,
                     wait: None,
                 };
                 let reply = handler(&mut call).into();
                 (reply, call.wait)
             }
-            Handler::Write(handler) => self.call_write(row, request, handler, woken_by),
+            Handler::Write(handler) => self.call_write(row, request, handler, caller, woken_by),
             Handler::Control(_) | Handler::Container => (Reply::Nothing, None),
         }
     }
@@ -246,6 +266,7 @@ impl Engine {
         row: &'static Row,
         request: &Request,
         handler: fn(&mut WriteCall<'_>) -> Result<Reply, CommandError>,
+        caller: Caller,
         woken_by: Option<&[u8]>,
     ) -> (Reply, Option<Wait>) {
         let before = self.fingerprint(row, request);
@@ -258,6 +279,7 @@ impl Engine {
             config: &self.config,
             rng: &mut self.rng,
             now,
+            caller,
             woken_by,
             wait: None,
         };
@@ -393,7 +415,8 @@ impl Engine {
         self.keyspace.set_now(self.now);
         self.keyspace.select(blocked.db);
         self.remove_due_keys_of(blocked.row, &blocked.request);
-        let (reply, wait) = self.call_on_keyspace(blocked.row, &blocked.request, Some(key));
+        let (reply, wait) =
+            self.call_on_keyspace(blocked.row, &blocked.request, Caller::Client, Some(key));
         self.keyspace.take_placement();
         if wait.is_none() {
             self.unblock(id);
@@ -432,7 +455,7 @@ fn resolve_from(
 }
 
 /// The row that a request names, whatever its arity.
-fn find(request: &Request) -> Option<&'static Row> {
+pub(crate) fn find(request: &Request) -> Option<&'static Row> {
     let row = lookup(request.name())?;
     match request.get(1) {
         Some(name) if !row.subcommands().is_empty() => row.subcommand(name),

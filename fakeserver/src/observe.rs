@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::command::{Caller, Flag, Row};
+use crate::command::{Caller, Row};
 use crate::engine::Engine;
 use crate::keyspace::KeyEvent;
 use crate::pause::PauseMode;
@@ -131,22 +131,15 @@ impl Engine {
 
     /// Whether `CLIENT PAUSE` holds back this command.
     pub(crate) fn holds_back(&self, id: SessionId, row: &Row, request: &Request) -> bool {
-        let writes = |row: &Row, request: &Request| {
-            let effects = row.effects(self, request);
-            effects.writes || effects.replicates
+        let Some(session) = self.sessions.get(&id) else {
+            return false;
         };
         match self.pause.mode(self.now) {
             None => false,
             Some(PauseMode::All) => true,
-            Some(PauseMode::Write) if row.has(Flag::EndsTransaction) => {
-                let session = self.sessions.get(&id);
-                let transaction = session.and_then(|session| session.transaction.as_ref());
-                transaction.is_some_and(|transaction| {
-                    let mut queue = transaction.queue.iter();
-                    queue.any(|queued| writes(queued.row, &queued.request))
-                })
-            }
-            Some(PauseMode::Write) => writes(row, request),
+            Some(PauseMode::Write) => self.may(session, row, request, |effects| {
+                effects.writes || effects.replicates
+            }),
         }
     }
 

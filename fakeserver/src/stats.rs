@@ -45,6 +45,8 @@ pub(crate) struct ServerStats {
     pub connections_rejected: u64,
     pub commands_processed: u64,
     pub error_replies: u64,
+    /// The error that the running script ends with was counted when a command of it failed.
+    pub is_counted: bool,
     pub input_bytes: u64,
     pub output_bytes: u64,
     pub reads: u64,
@@ -60,6 +62,7 @@ impl ServerStats {
             connections_rejected: 0,
             commands_processed: 0,
             error_replies: 0,
+            is_counted: false,
             input_bytes: 0,
             output_bytes: 0,
             reads: 0,

@@ -7,11 +7,11 @@ use mlua::{Lua, MultiValue, Table, Value};
 
 use super::arguments::{as_number, number_text};
 use super::convert::{put_at, to_lua, to_reply};
-use super::raise::Raised;
+use super::raise::{IS_COUNTED, Raised, failed};
 use super::sandbox::{Kind, Sandbox, Shared, unlimited};
 use super::{Script, ScriptFlag, ScriptFlags, Sha, redis_api};
-use crate::command::{Caller, Flag};
-use crate::dispatch::resolve;
+use crate::command::{Caller, Flag, Row};
+use crate::dispatch::{find, resolve};
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::session::SessionId;
@@ -71,6 +71,7 @@ pub(super) fn run_in(
         .get(&invocation.session)
         .map(|session| session.db);
     let result = sandbox.execute(engine, script, invocation);
+    engine.stats.is_counted = is_counted(&result);
     // A SELECT inside of a script is the script's own.
     if let (Some(db), Some(session)) = (db, engine.sessions.get_mut(&invocation.session)) {
         session.db = db;
@@ -112,6 +113,16 @@ pub(super) fn admit(
         ));
     }
     Ok(())
+}
+
+/// Whether a script ended with an error that a command of it had been counted for.
+fn is_counted(result: &mlua::Result<Outcome>) -> bool {
+    let Ok(Outcome::Value(Value::Table(table)) | Outcome::Failure(Value::Table(table))) = result
+    else {
+        return false;
+    };
+    let mark = |name| table.raw_get::<Value>(name).unwrap_or(Value::Nil);
+    matches!(mark("err"), Value::String(_)) && mark(IS_COUNTED) == Value::Boolean(true)
 }
 
 /// How a script ended.
@@ -179,7 +190,7 @@ struct Bridge<'a> {
     session: SessionId,
     read_only: bool,
     allow_oom: bool,
-    /// It has called a command that writes, so no other is refused for want of memory: it cannot be undone halfway.
+    /// It has called a command that writes.
     has_written: Cell<bool>,
     shared: &'a Shared,
 }
@@ -188,7 +199,7 @@ impl Bridge<'_> {
     /// `redis.call(word ...)`: the command's reply; an error reply is raised.
     fn call(&self, lua: &Lua, values: &MultiValue) -> mlua::Result<Value> {
         match self.execute(values)? {
-            Reply::Error(error) => Err(Raised::Reply(error.to_bytes()).into()),
+            Reply::Error(error) => Err(Raised::Failed(error.to_bytes()).into()),
             reply => unlimited(lua, || to_lua(lua, reply, self.shared.resp3.load(Relaxed))),
         }
     }
@@ -198,12 +209,12 @@ impl Bridge<'_> {
         let reply = match self.execute(values) {
             Ok(reply) => reply,
             Err(error) => match Raised::of(&error) {
-                Raised::Reply(text) => return rejected(lua, &text),
+                raised @ (Raised::Reply(_) | Raised::Failed(_)) => return raised.into_value(lua),
                 _ => return Err(error),
             },
         };
         match reply {
-            Reply::Error(error) => rejected(lua, &error.to_bytes()),
+            Reply::Error(error) => failed(lua, &error.to_bytes()).map(Value::Table),
             reply => unlimited(lua, || to_lua(lua, reply, self.shared.resp3.load(Relaxed))),
         }
     }
@@ -211,45 +222,53 @@ impl Bridge<'_> {
     fn execute(&self, values: &MultiValue) -> mlua::Result<Reply> {
         self.shared.spend(CALL_COST)?;
         let request = redis_api::words(values)?;
-        let row = match resolve(&request) {
-            Ok(row) => row,
-            Err(CommandError::WrongArity(_)) => {
-                return Err(redis_api::error(
-                    "Wrong number of args calling Redis command from script",
-                ));
-            }
-            Err(_) => return Err(redis_api::error("Unknown Redis command called from script")),
-        };
-        if row.has(Flag::NoScript) {
-            return Err(redis_api::error(
-                "This Redis command is not allowed from script",
-            ));
-        }
-        if self.read_only && (row.has(Flag::Write) || row.has(Flag::MayReplicate)) {
-            return Err(redis_api::error(
-                "Write commands are not allowed from read-only scripts.",
-            ));
-        }
         let Ok(mut engine) = self.engine.try_borrow_mut() else {
             return Err(redis_api::error("redis.call inside of redis.call"));
         };
-        let is_tight = engine.out_of_memory && !self.allow_oom && !self.has_written.get();
-        if is_tight && row.has(Flag::DenyOom) {
-            return Err(Raised::Reply(CommandError::OutOfMemory.to_bytes()).into());
-        }
+        let row = match self.admit(&engine, &request) {
+            Ok(row) => row,
+            Err(error) => {
+                engine.stats.rejected(find(&request), &error);
+                return Err(Raised::Failed(error.to_bytes()).into());
+            }
+        };
         if row.has(Flag::Write) {
             self.has_written.set(true);
         }
         Ok(engine.call(self.session, row, &request, Caller::Script))
     }
-}
 
-/// The error table of `redis.pcall`.
-fn rejected(lua: &Lua, text: &[u8]) -> mlua::Result<Value> {
-    let table = lua.create_table_with_capacity(0, 2)?;
-    table.raw_set("err", mlua::LuaString::wrap(text))?;
-    table.raw_set("ignore_error_stats_update", true)?;
-    Ok(Value::Table(table))
+    /// Whether the script may call a command now (script.c, `scriptCall`).
+    fn admit(&self, engine: &Engine, request: &Request) -> Result<&'static Row, CommandError> {
+        let row = resolve(request).map_err(|error| match error {
+            CommandError::WrongArity(_) => {
+                CommandError::custom("ERR Wrong number of args calling Redis command from script")
+            }
+            _ => CommandError::custom("ERR Unknown Redis command called from script"),
+        })?;
+        if row.has(Flag::NoScript) {
+            return Err(CommandError::custom(
+                "ERR This Redis command is not allowed from script",
+            ));
+        }
+        let writes = row.has(Flag::Write);
+        if self.read_only && (writes || row.has(Flag::MayReplicate)) {
+            return Err(CommandError::custom(
+                "ERR Write commands are not allowed from read-only scripts.",
+            ));
+        }
+        // What has been begun is not ended halfway for want of replicas or memory.
+        if self.has_written.get() {
+            return Ok(row);
+        }
+        if writes && engine.config.lacks_replicas() {
+            return Err(CommandError::NotEnoughReplicas);
+        }
+        if row.has(Flag::DenyOom) && engine.out_of_memory && !self.allow_oom {
+            return Err(CommandError::OutOfMemory);
+        }
+        Ok(row)
+    }
 }
 
 /// The error reply of a script that failed: the error's text, the script and the place.

@@ -12,7 +12,7 @@ use mlua::{
 };
 
 use super::arguments::{Arguments, as_number, number_text, type_name};
-use super::raise::{Raised, argument_error, library_error, library_error_at};
+use super::raise::{Raised, argument_error, failed, library_error, library_error_at};
 use super::random::Lrand48;
 use super::{bit, cjson, cmsgpack, redis_api, strings, structs, walk};
 
@@ -604,6 +604,7 @@ fn handle_error(lua: &Lua, error: Value) -> mlua::Result<Table> {
         Value::Error(error) => match Raised::of(&error) {
             Raised::Value(value) => value,
             Raised::Text(text) => Value::String(lua.create_string(text)?),
+            Raised::Failed(text) => Value::Table(failed(lua, &text)?),
             Raised::Reply(text) | Raised::Fatal(text) => Value::Table(error_table(lua, &text)?),
         },
         value => value,
