@@ -171,7 +171,7 @@ impl Engine {
         self.remove_due_keys_of(row, request);
         match row.handler() {
             Handler::Read(_) | Handler::Write(_) => {
-                let (reply, wait) = self.call_on_keyspace(row, request, None);
+                let (reply, wait) = self.call_on_keyspace(row, request, caller, None);
                 match wait {
                     Some(wait) if caller == Caller::Client => {
                         self.block(id, db, row, request, wait, reply)
@@ -201,6 +201,7 @@ impl Engine {
         &mut self,
         row: &'static Row,
         request: &Request,
+        caller: Caller,
         woken_by: Option<&[u8]>,
     ) -> (Reply, Option<Wait>) {
         match row.handler() {
@@ -218,7 +219,7 @@ impl Engine {
                 let reply = handler(&mut call).into();
                 (reply, call.wait)
             }
-            Handler::Write(handler) => self.call_write(row, request, handler, woken_by),
+            Handler::Write(handler) => self.call_write(row, request, handler, caller, woken_by),
             Handler::Control(_) | Handler::Container => (Reply::Nothing, None),
         }
     }
@@ -228,6 +229,7 @@ impl Engine {
         row: &'static Row,
         request: &Request,
         handler: fn(&mut WriteCall<'_>) -> Result<Reply, CommandError>,
+        caller: Caller,
         woken_by: Option<&[u8]>,
     ) -> (Reply, Option<Wait>) {
         let before = self.fingerprint(row, request);
@@ -240,6 +242,7 @@ impl Engine {
             config: &self.config,
             rng: &mut self.rng,
             now,
+            caller,
             woken_by,
             wait: None,
         };
@@ -375,7 +378,8 @@ impl Engine {
         self.keyspace.set_now(self.now);
         self.keyspace.select(blocked.db);
         self.remove_due_keys_of(blocked.row, &blocked.request);
-        let (reply, wait) = self.call_on_keyspace(blocked.row, &blocked.request, Some(key));
+        let (reply, wait) =
+            self.call_on_keyspace(blocked.row, &blocked.request, Caller::Client, Some(key));
         self.keyspace.take_placement();
         if wait.is_none() {
             self.unblock(id);

@@ -74,6 +74,7 @@ pub(crate) struct WriteCall<'a> {
     pub config: &'a Config,
     pub rng: &'a mut fastrand::Rng,
     pub now: Timestamp,
+    pub caller: Caller,
     /// The key that woke the client whose command is run again; nothing at the first try.
     pub woken_by: Option<&'a [u8]>,
     /// Set by [`WriteCall::wait_for`].
