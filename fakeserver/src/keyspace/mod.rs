@@ -3,6 +3,7 @@
 //! Typed access hides a key whose deadline has passed, so no handler ever sees one. [`Keyspace::changed`] is the single place
 //! where a write has its consequences: watchers are marked, events recorded, waiters noted, empty containers removed.
 
+mod databases;
 mod entry;
 mod expiry;
 mod footprint;
@@ -20,7 +21,6 @@ pub(crate) use {footprint::key_size, footprint::text_size, placement::Placement,
 
 use crate::clock::Timestamp;
 use crate::error::CommandError;
-use crate::value::dict::TableStats;
 use crate::value::{Blob, Dict};
 use expiry::ExpiryIndex;
 use usage::Usage;
@@ -330,18 +330,6 @@ impl Keyspace {
         self.count_changed(key);
     }
 
-    /// How full the tables of a database are: that of keys, and one of those with a deadline as it would be.
-    pub(crate) fn table_stats(&self, db: DbIndex) -> Option<(TableStats, TableStats)> {
-        let db = self.dbs.get(db.0)?;
-        let mut deadlines = Dict::new(self.seed);
-        for (key, entry) in db.dict.iter() {
-            if let Some(deadline) = entry.deadline() {
-                deadlines.insert(key, deadline);
-            }
-        }
-        Some((db.dict.stats(), deadlines.stats()))
-    }
-
     /// The deadline of `key` in milliseconds since the epoch.
     pub fn deadline(&self, key: &[u8]) -> Option<i64> {
         self.entry(key).and_then(Entry::deadline)
@@ -489,32 +477,13 @@ impl Keyspace {
         self.db().expiry.len()
     }
 
-    /// A database's keys, those of them with a deadline, and the sum of the deadlines, for `INFO keyspace`.
-    pub(crate) fn counts(&self, db: DbIndex) -> (usize, usize, i128) {
-        self.dbs.get(db.0).map_or((0, 0, 0), |db| {
-            (db.dict.len(), db.expiry.len(), db.expiry.sum())
-        })
-    }
-
-    /// The first `count` entries of a database, due ones included, for estimates.
-    pub(crate) fn sample(
-        &self,
-        db: DbIndex,
-        count: usize,
-    ) -> impl Iterator<Item = (&Blob, &Entry)> {
-        self.dbs
-            .get(db.0)
-            .into_iter()
-            .flat_map(|db| db.dict.iter())
-            .take(count)
-    }
-
-    /// Visits the values of all databases to change what nobody sees of them.
-    pub(crate) fn for_each_value(&mut self, mut visit: impl FnMut(&mut Value)) {
-        for db in &mut self.dbs {
-            db.dict
-                .values_mut()
-                .for_each(|entry| visit(entry.value_mut()));
+    /// Makes a sorted set a skip list, whatever its size, which is no change of the key.
+    pub(crate) fn enlarge_sorted_set(&mut self, key: &[u8]) {
+        let seed = self.seed;
+        if let Some(entry) = self.db_mut().dict.get_mut(key)
+            && let Value::SortedSet(set) = entry.value_mut()
+        {
+            set.enlarge(seed);
         }
     }
 
@@ -539,48 +508,5 @@ impl Keyspace {
     /// A key at a dense index below [`Keyspace::len`], due ones included; with a random index, a random key.
     pub(crate) fn key_at(&self, index: usize) -> Option<&Blob> {
         self.db().dict.at(index).map(|(key, _)| key)
-    }
-
-    /// Removes every key of one database; how many there were. Watchers of keys that existed are marked.
-    pub fn flush(&mut self, db: DbIndex) -> usize {
-        let seed = self.seed;
-        let Some(slot) = self.dbs.get_mut(db.0) else {
-            return 0;
-        };
-        let old = std::mem::replace(slot, Db::new(seed));
-        old.dict
-            .iter()
-            .for_each(|(_, entry)| self.count_removed(entry));
-        self.watch
-            .replaced(db, |key| old.dict.contains(key), |_| Standing::Missing);
-        self.stats.dirty += old.dict.len() as u64;
-        if self.has_waiters {
-            let gone = old.dict.keys().map(|key| (db, key.clone()));
-            self.touched.extend(gone);
-        }
-        old.dict.len()
-    }
-
-    /// Exchanges the contents of two databases. Watchers of keys that exist on either side are marked.
-    pub fn swap(&mut self, a: DbIndex, b: DbIndex) {
-        if a == b || a.0 >= self.dbs.len() || b.0 >= self.dbs.len() {
-            return;
-        }
-        self.dbs.swap(a.0, b.0);
-        let mut watch = std::mem::take(&mut self.watch);
-        for (db, other) in [(a, b), (b, a)] {
-            let before = |key: &[u8]| self.dbs[other.0].dict.contains(key);
-            watch.replaced(db, before, |key| self.standing(db, key));
-        }
-        self.watch = watch;
-        self.stats.dirty += 1;
-        if self.has_waiters {
-            // What came may serve a client, and what went may be what it waited for.
-            for (db, other) in [(a, b), (b, a)] {
-                let (came, went) = (&self.dbs[db.0].dict, &self.dbs[other.0].dict);
-                let keys = came.keys().chain(went.keys()).map(|key| (db, key.clone()));
-                self.touched.extend(keys);
-            }
-        }
     }
 }
