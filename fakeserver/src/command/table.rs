@@ -177,6 +177,7 @@ impl Command {
     }
 
     /// What the command does depends on the script that it names.
+    #[cfg(feature = "lua")]
     pub(crate) const fn declared_by(mut self, declared: Declared) -> Command {
         self.declared = Some(declared);
         self

@@ -26,7 +26,7 @@ pub(crate) fn dump_functions<'a>(
 pub(crate) fn read_functions(
     payload: &[u8],
 ) -> impl Iterator<Item = Result<Blob, &'static str>> + '_ {
-    let mut reader = Reader::new(payload);
+    let mut reader = Reader(payload);
     std::iter::from_fn(move || {
         let [kind] = reader.chunk()?;
         Some(match kind {

@@ -6,6 +6,7 @@
 
 mod checksum;
 mod compact;
+#[cfg(feature = "lua")]
 mod functions;
 mod listpack;
 mod lzf;
@@ -13,6 +14,7 @@ mod read;
 mod stream;
 mod write;
 
+#[cfg(feature = "lua")]
 pub(crate) use functions::{dump_functions, read_functions};
 pub(crate) use write::Compression;
 

@@ -124,7 +124,7 @@ fn hash(words: Vec<Blob>, limits: HashLimits, seed: u64) -> Option<Value> {
 
 /// What is still to be read.
 #[derive(Debug)]
-pub(super) struct Reader<'a>(&'a [u8]);
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 /// A length, or the form of a string that has none.
 #[derive(Clone, Copy, Debug)]
@@ -135,10 +135,6 @@ enum Length {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader(bytes)
-    }
-
     pub(super) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;

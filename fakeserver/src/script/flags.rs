@@ -33,7 +33,7 @@ impl ScriptFlag {
         found.map(|(flag, _)| *flag)
     }
 
-    /// The flag of this name in any case (function_lua.c, `luaRegisterFunctionReadFlags`).
+    /// The flag of this name in any case (`function_lua.c`, `luaRegisterFunctionReadFlags`).
     pub(super) fn named_in_any_case(name: &[u8]) -> Option<ScriptFlag> {
         ScriptFlag::named(&name.to_ascii_lowercase())
     }

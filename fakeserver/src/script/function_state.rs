@@ -1,4 +1,4 @@
-//! The Lua state of functions, and what a library finds in it while it is being loaded (function_lua.c).
+//! The Lua state of functions, and what a library finds in it while it is being loaded (`function_lua.c`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

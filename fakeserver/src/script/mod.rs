@@ -12,6 +12,7 @@ mod flags;
 mod function;
 mod function_state;
 mod pattern;
+mod protect;
 mod raise;
 mod random;
 mod redis_api;
