@@ -61,8 +61,7 @@ pub struct Engine {
     pub(crate) sleep: Sleep,
     /// When idle clients are looked for next.
     idle_check_at: Option<Timestamp>,
-    /// When the data was last saved, in seconds since the epoch (`LASTSAVE`).
-    pub(crate) saved_at: i64,
+    pub(crate) saving: Saving,
     /// `SHUTDOWN` was called.
     pub(crate) shutdown: bool,
     /// Sessions that have something to send or are to be closed, and of which the driver has not been told.
@@ -72,6 +71,20 @@ pub struct Engine {
     #[cfg(feature = "lua")]
     pub(crate) scripts: crate::script::ScriptEngine,
     session_count: u64,
+}
+
+/// What is told of the saving and loading of data, of which there is as much as a client can see.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Saving {
+    /// When the data was last saved, in seconds since the epoch (`LASTSAVE`).
+    pub at: i64,
+    /// Whether it was ever saved in the background.
+    pub in_background: bool,
+    /// Whether the append-only file was ever rewritten.
+    pub has_rewritten: bool,
+    /// Keys that were loaded last, and due ones that were left out.
+    pub loaded: usize,
+    pub left_out: usize,
 }
 
 /// What kind of connection a session belongs to.
@@ -114,7 +127,10 @@ impl Engine {
             latency_events: LatencyEvents::default(),
             sleep: Sleep::default(),
             idle_check_at: None,
-            saved_at: now.seconds(),
+            saving: Saving {
+                at: now.seconds(),
+                ..Saving::default()
+            },
             shutdown: false,
             ready: BTreeSet::new(),
             now,

@@ -25,6 +25,7 @@ pub mod wire;
 
 mod blocking;
 mod dispatch;
+mod durations;
 mod eviction;
 mod latency_events;
 #[cfg(feature = "net")]

@@ -174,6 +174,7 @@ pub(super) fn reload(call: &mut ControlCall<'_>, args: Args<'_>) -> CommandResul
     }
     let engine = &mut *call.engine;
     let selected = engine.keyspace.selected();
+    (engine.saving.loaded, engine.saving.left_out) = (0, 0);
     for db in (0..engine.keyspace.databases()).map(DbIndex) {
         engine.keyspace.select(db);
         let keep = |(key, entry): (&Blob, &Entry)| {
@@ -185,6 +186,8 @@ pub(super) fn reload(call: &mut ControlCall<'_>, args: Args<'_>) -> CommandResul
             Some((key.clone(), restored))
         };
         let kept: Vec<_> = engine.keyspace.iter().filter_map(keep).collect();
+        engine.saving.left_out += engine.keyspace.len() - kept.len();
+        engine.saving.loaded += kept.len();
         engine.keyspace.flush(db);
         for (key, entry) in kept {
             engine.keyspace.put_silently(&key, entry);
@@ -192,7 +195,7 @@ pub(super) fn reload(call: &mut ControlCall<'_>, args: Args<'_>) -> CommandResul
     }
     engine.keyspace.select(selected);
     engine.keyspace.stats.dirty = 0;
-    engine.saved_at = call.now.seconds();
+    engine.saving.at = call.now.seconds();
     Ok(Reply::OK)
 }
 

@@ -109,7 +109,7 @@ fn graph(call: &mut ControlCall<'_>) -> CommandResult {
 }
 
 /// `LATENCY HISTOGRAM [command ...]`: replies with a map of used commands (of a container: of its subcommands) to their calls and
-/// a map of microseconds to calls, where all are in the first bucket.
+/// a map of microseconds to how many calls were done within them.
 fn histogram(call: &mut ControlCall<'_>) -> CommandResult {
     let wanted: Vec<&[u8]> = call.args().rest().collect();
     let fits = |row: &Row| {
@@ -123,7 +123,12 @@ fn histogram(call: &mut ControlCall<'_>) -> CommandResult {
     let used = used_rows(call.engine).filter(|row| fits(row));
     let described = used.filter_map(|row| {
         let calls = Reply::Integer(call.engine.stats.command(row).timed as i64);
-        let buckets = Reply::Map(vec![(Reply::Integer(1), calls.clone())]);
+        let classes = call.engine.stats.durations(row).classes().into_iter();
+        let classes = classes.map(|(micros, calls)| (micros, calls as i64));
+        let buckets = classes
+            .map(|(micros, calls)| (Reply::Integer(micros), Reply::Integer(calls)))
+            .collect();
+        let buckets = Reply::Map(buckets);
         let fields = vec![
             (Reply::bulk("calls"), calls.clone()),
             (Reply::bulk("histogram_usec"), buckets),

@@ -54,7 +54,9 @@ const MODULE: &[Command] = &[
 ];
 
 /// `BGREWRITEAOF`: replies that it has begun; there is no file, so nothing is left to do.
-fn bgrewriteaof(_: &mut ControlCall<'_>) -> CommandResult {
+fn bgrewriteaof(call: &mut ControlCall<'_>) -> CommandResult {
+    call.engine.saving.has_rewritten = true;
+    call.engine.stats.rewrites += 1;
     Ok(Reply::simple(
         "Background append only file rewriting started",
     ))
@@ -68,6 +70,7 @@ fn bgsave(call: &mut ControlCall<'_>) -> CommandResult {
         return Err(CommandError::Syntax);
     }
     save(call)?;
+    call.engine.saving.in_background = true;
     Ok(Reply::simple("Background saving started"))
 }
 
@@ -134,7 +137,7 @@ fn check_flush_mode(call: &WriteCall<'_>) -> Result<(), CommandError> {
 
 /// `LASTSAVE`: replies with the time of the last SAVE or BGSAVE, or of the start, in seconds since the epoch.
 fn lastsave(call: &mut ControlCall<'_>) -> CommandResult {
-    Ok(Reply::Integer(call.engine.saved_at))
+    Ok(Reply::Integer(call.engine.saving.at))
 }
 
 /// `LOLWUT [VERSION version] [...]`: replies with the server's version, without a picture.
@@ -200,7 +203,8 @@ fn role(_: &mut ControlCall<'_>) -> CommandResult {
 
 /// `SAVE`: replies with `OK`; nothing is written anywhere, but LASTSAVE and the count of changes say that it was done.
 fn save(call: &mut ControlCall<'_>) -> CommandResult {
-    call.engine.saved_at = call.now.seconds();
+    call.engine.saving.at = call.now.seconds();
+    call.engine.stats.saves += 1;
     call.engine.keyspace.stats.dirty = 0;
     Ok(Reply::OK)
 }
