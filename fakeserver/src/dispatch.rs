@@ -176,7 +176,7 @@ impl Engine {
         }
         // Time stands still inside of a command, so it took 0 microseconds.
         if self.config.slowlog_log_slower_than == 0 && !row.has(Flag::SkipSlowlog) {
-            self.log_slow(id, request);
+            self.log_slow(id, request, caller);
         }
         reply
     }
