@@ -185,7 +185,7 @@ impl Engine {
         // Time stands still inside of a command, unless it sleeps.
         let is_slow = (0..=micros).contains(&self.config.slowlog_log_slower_than);
         if is_slow && !row.has(Flag::SkipSlowlog) {
-            self.log_slow(id, request, micros);
+            self.log_slow(id, request, caller, micros);
         }
         reply
     }

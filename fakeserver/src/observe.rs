@@ -8,6 +8,7 @@ use crate::keyspace::KeyEvent;
 use crate::pause::PauseMode;
 use crate::pubsub::Topic;
 use crate::session::SessionId;
+use crate::value::Blob;
 use crate::wire::{Reply, Request};
 
 impl Engine {
@@ -116,10 +117,20 @@ impl Engine {
     }
 
     /// Puts a command into the slow log.
-    pub(crate) fn log_slow(&mut self, id: SessionId, request: &Request, micros: i64) {
+    pub(crate) fn log_slow(
+        &mut self,
+        id: SessionId,
+        request: &Request,
+        caller: Caller,
+        micros: i64,
+    ) {
         let (now, len_max) = (self.now, self.config.slowlog_max_len.max(0) as usize);
         if let Some(session) = self.sessions.get(&id) {
-            let client = (&*session.address, &session.name);
+            // What scripts call comes from a client of the server's own.
+            let client = match caller {
+                Caller::Script => ("?:0", &Blob::default()),
+                Caller::Client | Caller::Exec => (&*session.address, &session.name),
+            };
             self.slowlog.push(request, client, (now, micros), len_max);
         }
     }
