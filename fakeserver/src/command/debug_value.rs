@@ -213,3 +213,71 @@ pub(super) fn replybuffer(call: &mut ControlCall<'_>, mut args: Args<'_>) -> Com
     }
     Err(subcommand_syntax(call))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::clock::Timestamp;
+    use crate::config::{Config, Permission};
+    use crate::engine::{Engine, Peer};
+
+    /// Requests and the replies of redis-server 7.0.15 to them, on one connection from top to bottom.
+    #[rustfmt::skip]
+    const RECORDED: &[(&str, &[u8])] = &[
+        ("CONFIG SET list-max-listpack-size 3", b"+OK\r\n"),
+        ("RPUSH l a b c d e", b":5\r\n"),
+        ("DEBUG QUICKLIST-PACKED-THRESHOLD 10", b"+OK\r\n"),
+        ("RPUSH l elements-that-are-long", b":6\r\n"),
+        ("LINSERT l AFTER b another-long-element", b":7\r\n"),
+        ("LSET l 0 again-a-long-element", b"+OK\r\n"),
+        ("DUMP l", b"$119\r\n\x12\x06\x01\x14again-a-long-element\x02\n\n\0\0\0\x01\0\x81b\x02\xff\x01\x14another-long-element\x02\n\n\0\0\0\x01\0\x81c\x02\xff\x02\r\r\0\0\0\x02\0\x81d\x02\x81e\x02\xff\x01\x16elements-that-are-long\n\0\x0c\xe1\x82\xe5&\xf2\x01k\r\n"),
+        ("DEBUG RELOAD", b"+OK\r\n"),
+        ("LSET l 0 short", b"+OK\r\n"),
+        ("LSET l -1 short", b"+OK\r\n"),
+        ("DUMP l", b"$96\r\n\x12\x05\x02\x11\x11\0\0\0\x02\0\x85short\x06\x81b\x02\xff\x01\x14another-long-element\x02\n\n\0\0\0\x01\0\x81c\x02\xff\x02\r\r\0\0\0\x02\0\x81d\x02\x81e\x02\xff\x02\x0e\x0e\0\0\0\x01\0\x85short\x06\xff\n\0x\x95\xd3\xf4\x1f\x1a\xe6\xf5\r\n"),
+        ("DEBUG QUICKLIST-PACKED-THRESHOLD 1", b"+OK\r\n"),
+        ("DEBUG QUICKLIST-PACKED-THRESHOLD 4293918721", b"-ERR argument must be a memory value bigger than 1 and smaller than 4gb\r\n"),
+        ("DEBUG QUICKLIST-PACKED-THRESHOLD abc", b"-ERR argument must be a memory value bigger than 1 and smaller than 4gb\r\n"),
+        ("DEBUG QUICKLIST-PACKED-THRESHOLD 0", b"+OK\r\n"),
+        ("SET s hello", b"+OK\r\n"),
+        ("DEBUG SDSLEN s", b"+key_sds_len:1, key_sds_avail:0, key_zmalloc: 8, val_sds_len:5, val_sds_avail:0, val_zmalloc: 16\r\n"),
+        ("DEBUG SDSLEN l", b"-ERR Not an sds encoded string.\r\n"),
+        ("DEBUG SDSLEN missing", b"-ERR no such key\r\n"),
+        ("DEBUG LISTPACK l", b"-ERR Not a listpack encoded object.\r\n"),
+        ("DEBUG QUICKLIST l", b"+Quicklist structure printed on stdout\r\n"),
+        ("DEBUG QUICKLIST s", b"-ERR Not a quicklist encoded object.\r\n"),
+        ("DEBUG HTSTATS-KEY s", b"-ERR The value stored at the specified key is not represented using an hash table\r\n"),
+        ("DEBUG HTSTATS 1", b"$189\r\n[Dictionary HT]\nHash table 0 stats (main hash table):\nNo stats available for empty dictionaries\n[Expires HT]\nHash table 0 stats (main hash table):\nNo stats available for empty dictionaries\n\r\n"),
+        ("DEBUG HTSTATS 16", b"-ERR Out of range database\r\n"),
+        ("DEBUG HTSTATS x", b"-ERR value is not an integer or out of range\r\n"),
+        ("DEBUG STRUCTSIZE", b"$83\r\nbits:64 robj:16 dictentry:24 sdshdr5:1 sdshdr8:3 sdshdr16:5 sdshdr32:9 sdshdr64:17 \r\n"),
+        ("DEBUG SLEEP x", b"+OK\r\n"),
+        ("DEBUG SLEEP", b"-ERR unknown subcommand or wrong number of arguments for 'SLEEP'. Try DEBUG HELP.\r\n"),
+        ("DEBUG REPLYBUFFER FOO 1", b"-ERR unknown subcommand or wrong number of arguments for 'REPLYBUFFER'. Try DEBUG HELP.\r\n"),
+        ("DEBUG CLIENT-EVICTION", b"-ERR maxmemory-clients is disabled.\r\n"),
+        ("DEBUG SET-SKIP-CHECKSUM-VALIDATION 1", b"+OK\r\n"),
+        (r#"RESTORE r 0 "\x00\x01v\n\x00xxxxxxxx""#, b"+OK\r\n"),
+        ("DEBUG SET-SKIP-CHECKSUM-VALIDATION 0", b"+OK\r\n"),
+        (r#"RESTORE r 0 "\x00\x01v\n\x00xxxxxxxx" REPLACE"#, b"-ERR DUMP payload version or checksum are wrong\r\n"),
+    ];
+
+    #[test]
+    fn debug_answers_as_recorded() {
+        let now = Timestamp::from_millis(1_000_000);
+        let config = Config {
+            enable_debug_command: Permission::Yes,
+            ..Config::default()
+        };
+        let mut engine = Engine::new(config, now);
+        let id = engine.connect(Peer::default(), now);
+        for (request, reply) in RECORDED {
+            engine.receive(id, format!("{request}\r\n").as_bytes(), now);
+            let mut out = Vec::new();
+            engine.poll_transmit(id, &mut out);
+            assert_eq!(
+                out.escape_ascii().to_string(),
+                reply.escape_ascii().to_string(),
+                "{request}"
+            );
+        }
+    }
+}
