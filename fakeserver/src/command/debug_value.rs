@@ -6,7 +6,7 @@ use crate::error::CommandError;
 use crate::keyspace::{DbIndex, Entry, Value, key_size, text_size};
 use crate::payload::{self, Check};
 use crate::value::dict::TableStats;
-use crate::value::{Blob, StringValue, number};
+use crate::value::{Blob, List, StringValue, number};
 use crate::wire::Reply;
 
 /// Longest string that is kept with its object, and the bytes of the object.
@@ -32,19 +32,24 @@ pub(super) fn object(call: &mut ControlCall<'_>, key: &[u8]) -> CommandResult {
     let encoding = entry.value().encoding();
     let compression = call.engine.config.payload_compression();
     let size = payload::value_len(entry.value(), compression);
-    let mut line = format!(
+    let line = format!(
         "Value at:0x7f0000000000 refcount:1 encoding:{encoding} serializedlength:{size} lru:{lru} lru_seconds_idle:{idle}"
     );
-    if let Value::List(list) = entry.value() {
-        let nodes = list.nodes_len();
-        let bytes: usize = list.nodes().map(|(node, _)| node.bytes).sum();
-        let average = list.len() as f64 / nodes.max(1) as f64;
-        let fill = list.fill();
-        line += &format!(
-            " ql_nodes:{nodes} ql_avg_node:{average:.2} ql_listpack_max:{fill} ql_compressed:0 ql_uncompressed_size:{bytes}"
-        );
-    }
-    Ok(Reply::Simple(line.into()))
+    let nodes = match entry.value() {
+        Value::List(list) => describe_nodes(list),
+        _ => String::new(),
+    };
+    Ok(Reply::Simple((line + &nodes).into()))
+}
+
+fn describe_nodes(list: &List) -> String {
+    let nodes = list.nodes_len();
+    let bytes: usize = list.nodes().map(|(node, _)| node.bytes).sum();
+    let average = list.len() as f64 / nodes.max(1) as f64;
+    let fill = list.fill();
+    format!(
+        " ql_nodes:{nodes} ql_avg_node:{average:.2} ql_listpack_max:{fill} ql_compressed:0 ql_uncompressed_size:{bytes}"
+    )
 }
 
 /// `DEBUG SDSLEN key`: replies with a line about the key and its string. Errors: no such key; not a string, or an integer.
@@ -110,9 +115,9 @@ pub(super) fn quicklist(call: &mut ControlCall<'_>, key: &[u8]) -> CommandResult
 /// `DEBUG HTSTATS-KEY key`: replies with a text about the value's hash table. Errors: no such key; the value has none.
 pub(super) fn htstats_key(call: &mut ControlCall<'_>, key: &[u8]) -> CommandResult {
     let stats = match entry(call, key)?.value() {
-        Value::Set(set) => set.table().map(|table| table.stats()),
-        Value::Hash(hash) => hash.table().map(|table| table.stats()),
-        Value::SortedSet(set) => set.table().ok().map(|table| table.stats()),
+        Value::Set(set) => set.table().map(super::super::value::dict::Dict::stats),
+        Value::Hash(hash) => hash.table().map(super::super::value::dict::Dict::stats),
+        Value::SortedSet(set) => set.table().ok().map(super::super::value::dict::Dict::stats),
         _ => None,
     };
     let Some(stats) = stats else {
@@ -146,7 +151,7 @@ fn describe(stats: &TableStats) -> String {
     }
     let used: usize = stats.chains.iter().skip(1).sum();
     let average = stats.len as f64 / used.max(1) as f64;
-    text += &format!(
+    let head = format!(
         " table size: {}\n number of elements: {}\n different slots: {used}\n max chain length: {}\n avg chain length \
          (counted): {average:.2}\n avg chain length (computed): {average:.2}\n Chain length distribution:\n",
         stats.buckets,
@@ -154,10 +159,12 @@ fn describe(stats: &TableStats) -> String {
         stats.chains.len().saturating_sub(1),
     );
     let chains = stats.chains.iter().enumerate();
-    for (len, count) in chains.filter(|(_, count)| **count > 0) {
+    let lines = chains.filter(|(_, count)| **count > 0).map(|(len, count)| {
         let share = *count as f64 * 100.0 / stats.buckets as f64;
-        text += &format!("   {len}: {count} ({share:.2}%)\n");
-    }
+        format!("   {len}: {count} ({share:.2}%)\n")
+    });
+    text.push_str(&head);
+    text.extend(lines);
     text
 }
 
