@@ -187,3 +187,50 @@ fn quote(bytes: &[u8]) -> String {
     }
     quoted
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::clock::Timestamp;
+    use crate::config::Config;
+    use crate::engine::{Engine, Peer};
+
+    /// Recorded from redis-server 7.0.15, which has written an array's head before it tells of the event.
+    #[test]
+    fn some_events_stand_inside_of_the_reply_of_their_command() {
+        let event = "$7\r\nmessage\r\n$22\r\n__keyevent@0__:zpopmin\r\n$1\r\nz\r\n";
+        let del = "$7\r\nmessage\r\n$18\r\n__keyevent@0__:del\r\n$1\r\nz\r\n";
+        let cases = [
+            ("ZPOPMIN z", format!("*2\r\n>3\r\n{event}$1\r\na\r\n,1\r\n")),
+            (
+                "BZPOPMIN z 0",
+                format!("*3\r\n$1\r\nz\r\n>3\r\n{event}$1\r\nb\r\n,2\r\n"),
+            ),
+            (
+                "ZMPOP 1 z MIN",
+                format!("*2\r\n$1\r\nz\r\n*1\r\n>3\r\n{event}*2\r\n$1\r\nc\r\n,3\r\n"),
+            ),
+            (
+                "ZPOPMIN z 9",
+                format!("*1\r\n>3\r\n{event}*2\r\n$1\r\nd\r\n,4\r\n>3\r\n{del}"),
+            ),
+        ];
+        let now = Timestamp::default();
+        let mut engine = Engine::new(Config::default(), now);
+        let id = engine.connect(Peer::default(), now);
+        let setup = "HELLO 3\r\nCONFIG SET notify-keyspace-events Ezg\r\nZADD z 1 a 2 b 3 c 4 d\r\n\
+            SUBSCRIBE __keyevent@0__:zpopmin __keyevent@0__:del\r\n";
+        let mut out = Vec::new();
+        engine.receive(id, setup.as_bytes(), now);
+        engine.poll_transmit(id, &mut out);
+        for (request, expected) in cases {
+            out.clear();
+            engine.receive(id, format!("{request}\r\n").as_bytes(), now);
+            engine.poll_transmit(id, &mut out);
+            assert_eq!(
+                String::from_utf8(out.clone()).unwrap(),
+                expected,
+                "{request}"
+            );
+        }
+    }
+}

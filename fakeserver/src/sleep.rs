@@ -89,3 +89,78 @@ impl Engine {
         self.latency_events.add(event, Sample { at, millis });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::clock::Timestamp;
+    use crate::config::{Config, Permission};
+    use crate::engine::{Engine, Peer};
+    use crate::session::SessionId;
+
+    fn sent(engine: &mut Engine, id: SessionId) -> String {
+        let mut out = Vec::new();
+        engine.poll_transmit(id, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn nobody_is_heard_or_answered_while_the_server_sleeps() {
+        let at = |millis: i64| Timestamp::from_millis(1_000_000 + millis);
+        let config = Config {
+            enable_debug_command: Permission::Yes,
+            latency_monitor_threshold: 100,
+            ..Config::default()
+        };
+        let mut engine = Engine::new(config, at(0));
+        let one = engine.connect(Peer::default(), at(0));
+        let other = engine.connect(Peer::default(), at(0));
+        engine.receive(other, b"BLPOP l 0\r\n", at(0));
+        let script = "MULTI\r\nRPUSH l a\r\nPEXPIRE l 100\r\nDEBUG SLEEP 0.2\r\nEXEC\r\nPING\r\n";
+        engine.receive(one, script.as_bytes(), at(0));
+        assert_eq!(
+            (sent(&mut engine, one), engine.poll_ready()),
+            (String::new(), None)
+        );
+        assert_eq!(engine.poll_timeout(), Some(at(200)));
+        engine.handle_timeout(at(199));
+        assert_eq!(
+            (sent(&mut engine, one), engine.poll_ready()),
+            (String::new(), None)
+        );
+        engine.handle_timeout(at(200));
+        let answer = sent(&mut engine, one);
+        assert!(
+            answer.ends_with("*3\r\n:1\r\n:1\r\n+OK\r\n+PONG\r\n"),
+            "{answer}"
+        );
+        // The key was due before the sleep was over, so who waited for it got nothing.
+        assert_eq!(sent(&mut engine, other), "");
+        engine.receive(one, b"LATENCY LATEST\r\n", at(200));
+        let latest = sent(&mut engine, one);
+        assert!(
+            latest.starts_with("*1\r\n*4\r\n$7\r\ncommand\r\n:1000\r\n:200\r\n:200\r\n"),
+            "{latest}"
+        );
+    }
+
+    #[test]
+    fn who_does_nothing_for_longer_than_the_time_out_is_disconnected() {
+        let at = |seconds: i64| Timestamp::from_millis(1_000_000 + seconds * 1000);
+        let mut engine = Engine::new(Config::default(), at(0));
+        let [idle, listens, waits, busy] = [(); 4].map(|()| engine.connect(Peer::default(), at(0)));
+        engine.receive(listens, b"SUBSCRIBE c\r\n", at(0));
+        engine.receive(waits, b"BLPOP l 0\r\n", at(0));
+        engine.receive(busy, b"CONFIG SET timeout 2\r\n", at(0));
+        for second in 1..=3_i64 {
+            engine.receive(busy, b"PING\r\n", at(second));
+            engine.handle_timeout(at(second));
+            let is_there = engine.is_connected(idle);
+            assert_eq!(is_there, second < 3, "after {second} seconds");
+        }
+        assert!(
+            [listens, waits, busy]
+                .iter()
+                .all(|id| engine.is_connected(*id))
+        );
+    }
+}

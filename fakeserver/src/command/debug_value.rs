@@ -6,7 +6,7 @@ use crate::error::CommandError;
 use crate::keyspace::{DbIndex, Entry, Value, key_size, text_size};
 use crate::payload::{self, Check};
 use crate::value::dict::TableStats;
-use crate::value::{Blob, StringValue, number};
+use crate::value::{Blob, List, StringValue, number};
 use crate::wire::Reply;
 
 /// Longest string that is kept with its object, and the bytes of the object.
@@ -32,19 +32,24 @@ pub(super) fn object(call: &mut ControlCall<'_>, key: &[u8]) -> CommandResult {
     let encoding = entry.value().encoding();
     let compression = call.engine.config.payload_compression();
     let size = payload::value_len(entry.value(), compression);
-    let mut line = format!(
+    let line = format!(
         "Value at:0x7f0000000000 refcount:1 encoding:{encoding} serializedlength:{size} lru:{lru} lru_seconds_idle:{idle}"
     );
-    if let Value::List(list) = entry.value() {
-        let nodes = list.nodes_len();
-        let bytes: usize = list.nodes().map(|(node, _)| node.bytes).sum();
-        let average = list.len() as f64 / nodes.max(1) as f64;
-        let fill = list.fill();
-        line += &format!(
-            " ql_nodes:{nodes} ql_avg_node:{average:.2} ql_listpack_max:{fill} ql_compressed:0 ql_uncompressed_size:{bytes}"
-        );
-    }
-    Ok(Reply::Simple(line.into()))
+    let nodes = match entry.value() {
+        Value::List(list) => describe_nodes(list),
+        _ => String::new(),
+    };
+    Ok(Reply::Simple((line + &nodes).into()))
+}
+
+fn describe_nodes(list: &List) -> String {
+    let nodes = list.nodes_len();
+    let bytes: usize = list.nodes().map(|(node, _)| node.bytes).sum();
+    let average = list.len() as f64 / nodes.max(1) as f64;
+    let fill = list.fill();
+    format!(
+        " ql_nodes:{nodes} ql_avg_node:{average:.2} ql_listpack_max:{fill} ql_compressed:0 ql_uncompressed_size:{bytes}"
+    )
 }
 
 /// `DEBUG SDSLEN key`: replies with a line about the key and its string. Errors: no such key; not a string, or an integer.
@@ -110,9 +115,9 @@ pub(super) fn quicklist(call: &mut ControlCall<'_>, key: &[u8]) -> CommandResult
 /// `DEBUG HTSTATS-KEY key`: replies with a text about the value's hash table. Errors: no such key; the value has none.
 pub(super) fn htstats_key(call: &mut ControlCall<'_>, key: &[u8]) -> CommandResult {
     let stats = match entry(call, key)?.value() {
-        Value::Set(set) => set.table().map(|table| table.stats()),
-        Value::Hash(hash) => hash.table().map(|table| table.stats()),
-        Value::SortedSet(set) => set.table().ok().map(|table| table.stats()),
+        Value::Set(set) => set.table().map(super::super::value::dict::Dict::stats),
+        Value::Hash(hash) => hash.table().map(super::super::value::dict::Dict::stats),
+        Value::SortedSet(set) => set.table().ok().map(super::super::value::dict::Dict::stats),
         _ => None,
     };
     let Some(stats) = stats else {
@@ -146,7 +151,7 @@ fn describe(stats: &TableStats) -> String {
     }
     let used: usize = stats.chains.iter().skip(1).sum();
     let average = stats.len as f64 / used.max(1) as f64;
-    text += &format!(
+    let head = format!(
         " table size: {}\n number of elements: {}\n different slots: {used}\n max chain length: {}\n avg chain length \
          (counted): {average:.2}\n avg chain length (computed): {average:.2}\n Chain length distribution:\n",
         stats.buckets,
@@ -154,10 +159,12 @@ fn describe(stats: &TableStats) -> String {
         stats.chains.len().saturating_sub(1),
     );
     let chains = stats.chains.iter().enumerate();
-    for (len, count) in chains.filter(|(_, count)| **count > 0) {
+    let lines = chains.filter(|(_, count)| **count > 0).map(|(len, count)| {
         let share = *count as f64 * 100.0 / stats.buckets as f64;
-        text += &format!("   {len}: {count} ({share:.2}%)\n");
-    }
+        format!("   {len}: {count} ({share:.2}%)\n")
+    });
+    text.push_str(&head);
+    text.extend(lines);
     text
 }
 
@@ -212,4 +219,72 @@ pub(super) fn replybuffer(call: &mut ControlCall<'_>, mut args: Args<'_>) -> Com
         return Ok(Reply::OK);
     }
     Err(subcommand_syntax(call))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::clock::Timestamp;
+    use crate::config::{Config, Permission};
+    use crate::engine::{Engine, Peer};
+
+    /// Requests and the replies of redis-server 7.0.15 to them, on one connection from top to bottom.
+    #[rustfmt::skip]
+    const RECORDED: &[(&str, &[u8])] = &[
+        ("CONFIG SET list-max-listpack-size 3", b"+OK\r\n"),
+        ("RPUSH l a b c d e", b":5\r\n"),
+        ("DEBUG QUICKLIST-PACKED-THRESHOLD 10", b"+OK\r\n"),
+        ("RPUSH l elements-that-are-long", b":6\r\n"),
+        ("LINSERT l AFTER b another-long-element", b":7\r\n"),
+        ("LSET l 0 again-a-long-element", b"+OK\r\n"),
+        ("DUMP l", b"$119\r\n\x12\x06\x01\x14again-a-long-element\x02\n\n\0\0\0\x01\0\x81b\x02\xff\x01\x14another-long-element\x02\n\n\0\0\0\x01\0\x81c\x02\xff\x02\r\r\0\0\0\x02\0\x81d\x02\x81e\x02\xff\x01\x16elements-that-are-long\n\0\x0c\xe1\x82\xe5&\xf2\x01k\r\n"),
+        ("DEBUG RELOAD", b"+OK\r\n"),
+        ("LSET l 0 short", b"+OK\r\n"),
+        ("LSET l -1 short", b"+OK\r\n"),
+        ("DUMP l", b"$96\r\n\x12\x05\x02\x11\x11\0\0\0\x02\0\x85short\x06\x81b\x02\xff\x01\x14another-long-element\x02\n\n\0\0\0\x01\0\x81c\x02\xff\x02\r\r\0\0\0\x02\0\x81d\x02\x81e\x02\xff\x02\x0e\x0e\0\0\0\x01\0\x85short\x06\xff\n\0x\x95\xd3\xf4\x1f\x1a\xe6\xf5\r\n"),
+        ("DEBUG QUICKLIST-PACKED-THRESHOLD 1", b"+OK\r\n"),
+        ("DEBUG QUICKLIST-PACKED-THRESHOLD 4293918721", b"-ERR argument must be a memory value bigger than 1 and smaller than 4gb\r\n"),
+        ("DEBUG QUICKLIST-PACKED-THRESHOLD abc", b"-ERR argument must be a memory value bigger than 1 and smaller than 4gb\r\n"),
+        ("DEBUG QUICKLIST-PACKED-THRESHOLD 0", b"+OK\r\n"),
+        ("SET s hello", b"+OK\r\n"),
+        ("DEBUG SDSLEN s", b"+key_sds_len:1, key_sds_avail:0, key_zmalloc: 8, val_sds_len:5, val_sds_avail:0, val_zmalloc: 16\r\n"),
+        ("DEBUG SDSLEN l", b"-ERR Not an sds encoded string.\r\n"),
+        ("DEBUG SDSLEN missing", b"-ERR no such key\r\n"),
+        ("DEBUG LISTPACK l", b"-ERR Not a listpack encoded object.\r\n"),
+        ("DEBUG QUICKLIST l", b"+Quicklist structure printed on stdout\r\n"),
+        ("DEBUG QUICKLIST s", b"-ERR Not a quicklist encoded object.\r\n"),
+        ("DEBUG HTSTATS-KEY s", b"-ERR The value stored at the specified key is not represented using an hash table\r\n"),
+        ("DEBUG HTSTATS 1", b"$189\r\n[Dictionary HT]\nHash table 0 stats (main hash table):\nNo stats available for empty dictionaries\n[Expires HT]\nHash table 0 stats (main hash table):\nNo stats available for empty dictionaries\n\r\n"),
+        ("DEBUG HTSTATS 16", b"-ERR Out of range database\r\n"),
+        ("DEBUG HTSTATS x", b"-ERR value is not an integer or out of range\r\n"),
+        ("DEBUG STRUCTSIZE", b"$83\r\nbits:64 robj:16 dictentry:24 sdshdr5:1 sdshdr8:3 sdshdr16:5 sdshdr32:9 sdshdr64:17 \r\n"),
+        ("DEBUG SLEEP x", b"+OK\r\n"),
+        ("DEBUG SLEEP", b"-ERR unknown subcommand or wrong number of arguments for 'SLEEP'. Try DEBUG HELP.\r\n"),
+        ("DEBUG REPLYBUFFER FOO 1", b"-ERR unknown subcommand or wrong number of arguments for 'REPLYBUFFER'. Try DEBUG HELP.\r\n"),
+        ("DEBUG CLIENT-EVICTION", b"-ERR maxmemory-clients is disabled.\r\n"),
+        ("DEBUG SET-SKIP-CHECKSUM-VALIDATION 1", b"+OK\r\n"),
+        (r#"RESTORE r 0 "\x00\x01v\n\x00xxxxxxxx""#, b"+OK\r\n"),
+        ("DEBUG SET-SKIP-CHECKSUM-VALIDATION 0", b"+OK\r\n"),
+        (r#"RESTORE r 0 "\x00\x01v\n\x00xxxxxxxx" REPLACE"#, b"-ERR DUMP payload version or checksum are wrong\r\n"),
+    ];
+
+    #[test]
+    fn debug_answers_as_recorded() {
+        let now = Timestamp::from_millis(1_000_000);
+        let config = Config {
+            enable_debug_command: Permission::Yes,
+            ..Config::default()
+        };
+        let mut engine = Engine::new(config, now);
+        let id = engine.connect(Peer::default(), now);
+        for (request, reply) in RECORDED {
+            engine.receive(id, format!("{request}\r\n").as_bytes(), now);
+            let mut out = Vec::new();
+            engine.poll_transmit(id, &mut out);
+            assert_eq!(
+                out.escape_ascii().to_string(),
+                reply.escape_ascii().to_string(),
+                "{request}"
+            );
+        }
+    }
 }

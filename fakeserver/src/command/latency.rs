@@ -61,9 +61,9 @@ fn doctor(call: &mut ControlCall<'_>) -> CommandResult {
         (0, _) => DOCTOR_CONTENT.to_owned(),
         _ => {
             let mut text = DOCTOR_SPIKES.to_owned();
-            for (at, (event, series)) in events.iter().enumerate() {
-                text += &format!("{}. {event}: {}\n", at + 1, series.summary(now));
-            }
+            text.extend(events.iter().enumerate().map(|(at, (event, series))| {
+                format!("{}. {event}: {}\n", at + 1, series.summary(now))
+            }));
             if events.get(b"command").is_some() {
                 text += DOCTOR_ADVICE;
                 text += &slowlog_advice(config.slowlog_log_slower_than, threshold);

@@ -176,4 +176,31 @@ mod tests {
         assert!(exec.starts_with("*3\r\n$-1\r\n%7\r\n"), "{exec}");
         assert!(exec.ends_with("_\r\n"), "{exec}");
     }
+
+    /// Recorded from redis-server 7.0.15: an array's head is no reply that could be taken back.
+    #[test]
+    fn silence_begins_and_ends_between_the_replies_of_a_transaction() {
+        let cases = [
+            ("SET k v|CLIENT REPLY OFF|GET k", "*3\r\n+OK\r\n"),
+            (
+                "CLIENT REPLY OFF|GET k|CLIENT REPLY ON|GET k",
+                "*4\r\n+OK\r\n$-1\r\n",
+            ),
+            ("CLIENT REPLY SKIP|GET k", "*2\r\n$-1\r\n"),
+            ("CLIENT REPLY OFF", "*1\r\n"),
+        ];
+        for (queue, expected) in cases {
+            let now = Timestamp::default();
+            let mut engine = Engine::new(Config::default(), now);
+            let id = engine.connect(Peer::default(), now);
+            let requests = format!("MULTI\r\n{}\r\n", queue.replace('|', "\r\n"));
+            let mut out = Vec::new();
+            engine.receive(id, requests.as_bytes(), now);
+            engine.poll_transmit(id, &mut out);
+            out.clear();
+            engine.receive(id, b"EXEC\r\n", now);
+            engine.poll_transmit(id, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), expected, "{queue}");
+        }
+    }
 }

@@ -43,7 +43,7 @@ pub(super) fn allocated(len: usize) -> usize {
 pub(crate) fn text_size(len: usize) -> usize {
     let head = match len {
         0 => 3,
-        ..32 => 1,
+        1..32 => 1,
         32..256 => 3,
         256..65536 => 5,
         _ => 9,
@@ -90,7 +90,7 @@ fn sampled(sizes: impl Iterator<Item = usize>, samples: usize, len: usize) -> us
     if seen == 0 {
         return 0;
     }
-    (bytes as f64 / seen as f64 * len as f64) as usize
+    (bytes as f64 / f64::from(seen) * len as f64) as usize
 }
 
 /// Bytes of a hash table without its entries.
@@ -176,7 +176,12 @@ fn radix_tree(ids: impl ExactSizeIterator<Item = StreamId>) -> usize {
 
 fn stream(stream: &Stream, samples: usize) -> usize {
     let nodes = stream.nodes_len();
-    let mut bytes = STREAM + radix_tree(stream.nodes().map(|node| node.master()));
+    let mut bytes = STREAM
+        + radix_tree(
+            stream
+                .nodes()
+                .map(super::super::value::stream_node::Node::master),
+        );
     // Only the last listpack keeps what it was born with.
     let sizes = stream.nodes().enumerate().map(|(at, node)| {
         let is_last = at + 1 == nodes;
@@ -184,7 +189,7 @@ fn stream(stream: &Stream, samples: usize) -> usize {
         allocated(node.bytes().max(reserved))
     });
     bytes += sampled(sizes, samples, nodes);
-    for (_, group) in stream.groups() {
+    for group in stream.groups().values() {
         let pending = group.pending();
         bytes += GROUP + radix_tree(pending.keys().copied()) + PENDING * pending.len();
         for (name, consumer) in group.consumers() {

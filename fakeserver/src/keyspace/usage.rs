@@ -81,7 +81,7 @@ impl AccessNote {
     }
 
     fn frequency(&self, seconds: i64, decay_minutes: i64) -> u8 {
-        let (now, noted) = (seconds / 60 & 0xffff, i64::from(self.0.get() >> 8));
+        let (now, noted) = ((seconds / 60) & 0xffff, i64::from(self.0.get() >> 8));
         let elapsed = if now >= noted {
             now - noted
         } else {
@@ -95,7 +95,7 @@ impl AccessNote {
 
 /// The note of a frequency.
 fn frequent(seconds: i64, frequency: u8) -> u32 {
-    (seconds / 60 & 0xffff) as u32 * 256 + u32::from(frequency)
+    ((seconds / 60) & 0xffff) as u32 * 256 + u32::from(frequency)
 }
 
 impl Keyspace {

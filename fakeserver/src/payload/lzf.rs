@@ -195,7 +195,9 @@ impl Output {
         if self.bytes.len() + 3 > self.len_max {
             return None;
         }
-        rest.iter().for_each(|byte| self.push_literal(*byte));
+        for byte in rest {
+            self.push_literal(*byte);
+        }
         self.close_run();
         Some(self.bytes)
     }

@@ -35,21 +35,21 @@ pub(super) fn value(bytes: &[u8], config: &Config, seed: u64) -> Option<Value> {
         )?,
         code::SORTED_SET_ZIPLIST => {
             let words = compact::read_ziplist(&reader.string()?)?;
-            packed_scored(different(words)?, config, seed)?
+            packed_scored(&different(words)?, config, seed)?
         }
         code::SORTED_SET_LISTPACK => {
-            packed_scored(listpack::read(&reader.string()?)?, config, seed)?
+            packed_scored(&listpack::read(&reader.string()?)?, config, seed)?
         }
-        code::HASH => hash(reader.strings(2)?, HashLimits::of(config), seed)?,
+        code::HASH => hash(&reader.strings(2)?, HashLimits::of(config), seed)?,
         code::HASH_ZIPMAP => {
             let words = different(compact::read_zipmap(&reader.string()?)?)?;
-            hash(words, HashLimits::of(config), seed)?
+            hash(&words, HashLimits::of(config), seed)?
         }
         code::HASH_ZIPLIST => {
             let words = compact::read_ziplist(&reader.string()?)?;
-            packed_hash(different(words)?, config, seed)?
+            packed_hash(&different(words)?, config, seed)?
         }
-        code::HASH_LISTPACK => packed_hash(listpack::read(&reader.string()?)?, config, seed)?,
+        code::HASH_LISTPACK => packed_hash(&listpack::read(&reader.string()?)?, config, seed)?,
         code::STREAM_LISTPACKS => stream::read(&mut reader, false)?.into_value(),
         code::STREAM_LISTPACKS_2 => stream::read(&mut reader, true)?.into_value(),
         _ => return None,
@@ -76,7 +76,7 @@ fn different(words: Vec<Blob>) -> Option<Vec<Blob>> {
 }
 
 /// Redis keeps a packed sorted set packed whatever the length of its members, and in the order in which they come.
-fn packed_scored(words: Vec<Blob>, config: &Config, seed: u64) -> Option<Value> {
+fn packed_scored(words: &[Blob], config: &Config, seed: u64) -> Option<Value> {
     let (pairs, []) = words.as_chunks::<2>() else {
         return None;
     };
@@ -104,7 +104,7 @@ fn scored(items: Vec<Item>, sizing: Sizing) -> Option<Value> {
 }
 
 /// Redis keeps a packed hash packed whatever the length of its values.
-fn packed_hash(words: Vec<Blob>, config: &Config, seed: u64) -> Option<Value> {
+fn packed_hash(words: &[Blob], config: &Config, seed: u64) -> Option<Value> {
     let limits = HashLimits {
         value_len_max: usize::MAX,
         ..HashLimits::of(config)
@@ -114,7 +114,7 @@ fn packed_hash(words: Vec<Blob>, config: &Config, seed: u64) -> Option<Value> {
 
 /// Redis takes a field that comes twice for two as long as the hash is packed. None if one comes twice in a hash table, or a
 /// field has no value.
-fn hash(words: Vec<Blob>, limits: HashLimits, seed: u64) -> Option<Value> {
+fn hash(words: &[Blob], limits: HashLimits, seed: u64) -> Option<Value> {
     let (pairs, []) = words.as_chunks::<2>() else {
         return None;
     };

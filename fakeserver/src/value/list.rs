@@ -255,7 +255,7 @@ mod tests {
         list.push(End::Left, Blob::from("a"));
         list.push(End::Right, Blob::from("d"));
         list.insert(0, Side::After, b"x");
-        list.insert(3, Side::After, b"y");
+        list.insert(4, Side::After, b"y");
         assert_eq!(text(&list), "axbcdy");
         assert_eq!(list.pop(End::Left), Some(Blob::from("a")));
         assert_eq!(list.pop(End::Right), Some(Blob::from("y")));
@@ -265,5 +265,47 @@ mod tests {
             ("zbcd".to_owned(), true)
         );
         assert!(list.range(1..9).map(|each| &**each).eq([b"b", b"c", b"d"]));
+    }
+
+    #[test]
+    fn nodes_know_what_they_hold_whatever_is_done_to_the_list() {
+        for seed in 0..30 {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let limits = ListLimits {
+                fill: [-1, 0, 1, 3, 8][seed as usize % 5],
+                plain_len_min: if seed % 2 == 0 { 1 << 30 } else { 40 },
+            };
+            let mut list = List::new(limits);
+            for _ in 0..400 {
+                let element = Blob::from(vec![b'1' + rng.u8(0..3); rng.usize(0..60)]);
+                let (len, end) = (list.len(), if rng.bool() { End::Left } else { End::Right });
+                match rng.u8(0..9) {
+                    0..4 => list.push(end, element),
+                    4 => drop(list.pop(end)),
+                    5 if len > 0 => {
+                        let side = if rng.bool() {
+                            Side::Before
+                        } else {
+                            Side::After
+                        };
+                        list.insert(rng.usize(..len), side, &element);
+                    }
+                    6 if len > 0 => assert!(list.set(rng.usize(..len), &element)),
+                    7 => drop(list.remove_equal(&element, end, rng.usize(1..4))),
+                    _ => list.trim(rng.usize(0..2)..len.saturating_sub(rng.usize(0..2))),
+                }
+                let mut held = 0;
+                for (node, elements) in list.nodes() {
+                    let elements: Vec<_> = elements.collect();
+                    held += elements.len();
+                    let counted = match (node.is_plain, &*elements) {
+                        (true, [element]) => ListNode::plain(element),
+                        _ => ListNode::packed(elements.iter().copied()),
+                    };
+                    assert_eq!(*node, counted, "seed {seed}");
+                }
+                assert_eq!(held, list.len(), "seed {seed}");
+            }
+        }
     }
 }
