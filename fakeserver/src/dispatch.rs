@@ -18,6 +18,9 @@ impl Engine {
         if request.is_empty() {
             return;
         }
+        if self.is_busy() {
+            return self.run_amid_script(id, request);
+        }
         self.keyspace.set_now(self.now);
         let reply = self.answer(id, request);
         // Redis publishes events while a command runs, so a client that listens hears them before its own reply.
@@ -31,6 +34,18 @@ impl Engine {
             }
         }
         self.after_command();
+    }
+
+    /// Runs a request while a script takes too long. What the script has done so far has its consequences when it ends, so
+    /// there are none here.
+    fn run_amid_script(&mut self, id: SessionId, request: &Request) {
+        let db = self.keyspace.selected();
+        let reply = self.answer(id, request);
+        self.keyspace.select(db);
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.send(reply);
+            session.command_done();
+        }
     }
 
     fn answer(&mut self, id: SessionId, request: &Request) -> Reply {
@@ -103,7 +118,11 @@ impl Engine {
         if session.transaction.is_some() && row.has(Flag::NoMulti) {
             return Err(CommandError::NotAllowedInTransaction);
         }
-        if self.config.maxmemory > 0 && needs_memory(session, row) && is_exhausted(self) {
+        if self.config.maxmemory > 0
+            && needs_memory(session, row)
+            && !self.is_busy()
+            && is_exhausted(self)
+        {
             return Err(CommandError::OutOfMemory);
         }
         if session.protocol == Protocol::Resp2
@@ -112,7 +131,10 @@ impl Engine {
         {
             return Err(CommandError::NotForSubscribers(row.full_name().into()));
         }
-        Ok(())
+        match self.busy() {
+            Some(busy) if !row.has(Flag::AllowBusy) => Err(busy),
+            _ => Ok(()),
+        }
     }
 
     /// Runs a command's handler and counts it; for EXEC's and scripts' commands too.

@@ -55,6 +55,9 @@ fn pack(lua: &Lua, values: MultiValue, budget: &Shared) -> mlua::Result<LuaStrin
 
 fn write(out: &mut Vec<u8>, value: &Value, level: usize, budget: &Shared) -> mlua::Result<()> {
     budget.spend(VALUE_COST)?;
+    if budget.is_too_much(out.len()) {
+        return Err(Raised::Text(b"not enough memory".to_vec()).into());
+    }
     match value {
         Value::Boolean(value) => out.push(0xc2 + u8::from(*value)),
         Value::Integer(n) => write_integer(out, *n),

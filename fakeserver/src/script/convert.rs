@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use mlua::{IntoLua, Lua, LuaString, Table, Value};
 
 use super::arguments::{as_number, truncate};
+use super::raise::Raised;
 use super::sandbox::{Shared, VALUE_COST};
 use crate::error::CommandError;
 use crate::value::{Blob, number};
@@ -94,10 +95,18 @@ pub(super) fn to_reply(value: Value, shared: &Shared) -> mlua::Result<Reply> {
     let resp3 = shared.resp3.load(Relaxed);
     let mut open: Vec<Open> = Vec::new();
     let mut next = value;
+    let mut bytes = 0;
     loop {
         shared.spend(VALUE_COST)?;
+        bytes += size_of::<Reply>();
+        if shared.is_too_much(bytes) {
+            return Err(Raised::Text(b"not enough memory".to_vec()).into());
+        }
         let mut reply = match begin(next, resp3, open.len())? {
-            Begun::Reply(reply) => reply,
+            Begun::Reply(reply) => {
+                bytes += text_len(&reply);
+                reply
+            }
             Begun::Open(table) => {
                 open.push(table);
                 Reply::Nothing
@@ -113,6 +122,16 @@ pub(super) fn to_reply(value: Value, shared: &Shared) -> mlua::Result<Reply> {
                 None => reply = open.pop().map_or(Reply::Null, Open::finish),
             }
         };
+    }
+}
+
+/// Bytes that a reply holds besides itself.
+fn text_len(reply: &Reply) -> usize {
+    match reply {
+        Reply::Bulk(text) | Reply::Verbatim(_, text) => text.len(),
+        Reply::Simple(text) => text.len(),
+        Reply::BigNumber(digits) => digits.len(),
+        _ => 0,
     }
 }
 

@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use sha1::{Digest, Sha1};
 
+use crate::config::Config;
 use crate::error::CommandError;
 use crate::value::Blob;
 use crate::wire::request::split_words;
@@ -133,16 +134,16 @@ impl ScriptEngine {
     }
 
     /// Compiles a script and keeps it. Errors: it does not compile; its first line is not understood.
-    pub(crate) fn load(&mut self, source: &[u8]) -> Result<Sha, CommandError> {
+    pub(crate) fn load(&mut self, source: &[u8], config: &Config) -> Result<Sha, CommandError> {
         let sha = Sha::of(source);
-        self.state()?.load(sha, source)?;
+        self.state(config)?.load(sha, source)?;
         Ok(sha)
     }
 
-    fn state(&mut self) -> Result<&mut State, CommandError> {
+    fn state(&mut self, config: &Config) -> Result<&mut State, CommandError> {
         if self.state.is_none() {
             let random = self.random.get_or_insert_default();
-            let sandbox = sandbox::Sandbox::new(Arc::clone(random))
+            let sandbox = sandbox::Sandbox::new(Arc::clone(random), config)
                 .map_err(|error| CommandError::custom(format!("ERR {error}")))?;
             self.state = Some(Box::new(State {
                 sandbox,

@@ -74,7 +74,7 @@ impl<'a> Encoder<'a> {
             value if value.is_null() => self.out.extend_from_slice(b"null"),
             other => return Err(self.refused(other, "type not supported")),
         }
-        if self.out.len() > OUTPUT_MAX {
+        if self.budget.is_too_much(self.out.len()) {
             return Err(Raised::Text(b"not enough memory".to_vec()).into());
         }
         Ok(())
@@ -217,9 +217,6 @@ impl Items {
         }
     }
 }
-
-/// Longest text that is made.
-const OUTPUT_MAX: usize = 256 * 1024 * 1024;
 
 fn hex_escape(byte: u8) -> [u8; 6] {
     let digit = |nibble: u8| {
