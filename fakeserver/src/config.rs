@@ -70,8 +70,8 @@ pub struct Config {
     /// Instructions of Lua after which a script is ended, 0 for no limit; not a setting of Redis, where only `SCRIPT KILL` ends
     /// an endless loop.
     ///
-    /// The default, five thousand million, is some twenty seconds of an endless loop: long after the server has begun to answer
-    /// `BUSY`, and more work than a script of a test has to do. The explorer, where no time passes, has a limit of two hundred
+    /// The default, ten thousand million, is some twenty seconds of an endless loop (or a minute where Lua was compiled without
+    /// optimization): long after the server has begun to answer `BUSY`, and more work than a script of a test has to do. The explorer, where no time passes, has a limit of two hundred
     /// million, a second or so, unless a lower one is chosen here.
     pub script_instructions_max: u64,
     /// Bytes that the scripts' Lua state may hold, 0 for no limit; not a setting of Redis. 256 MiB by default.
@@ -113,7 +113,7 @@ impl Default for Config {
             maxmemory: 0,
             maxclients: 10_000,
             busy_reply_threshold: 5000,
-            script_instructions_max: 5_000_000_000,
+            script_instructions_max: 10_000_000_000,
             script_memory_max: 256 * 1024 * 1024,
             latency_tracking: true,
             slowlog_log_slower_than: 10_000,

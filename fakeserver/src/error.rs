@@ -34,9 +34,7 @@ pub enum CommandError {
     #[error("ERR The bit argument must be 1 or 0.")]
     BitposOfOtherBit,
     /// A script or function takes too long.
-    #[error(
-        "BUSY Redis is busy running a script. You can only call {0} KILL or SHUTDOWN NOSAVE."
-    )]
+    #[error("BUSY Redis is busy running a script. You can only call {0} KILL or SHUTDOWN NOSAVE.")]
     Busy(&'static str),
     /// `XGROUP CREATE` of a group that there is.
     #[error("BUSYGROUP Consumer Group name already exists")]

@@ -117,6 +117,7 @@ impl Engine {
             return Verdict::GoOn;
         };
         if driver.is_ending() {
+            self.abandon_caller();
             return Verdict::Ending;
         }
         if !self.script_is_slow(&driver) {

@@ -164,7 +164,10 @@ impl Shared {
                 };
             }
             seat.waiting += 1;
-            seat = self.freed.wait(seat).unwrap_or_else(PoisonError::into_inner);
+            seat = self
+                .freed
+                .wait(seat)
+                .unwrap_or_else(PoisonError::into_inner);
             seat.waiting -= 1;
         }
     }

@@ -77,7 +77,9 @@ fn keys_count(call: &ControlCall<'_>) -> Result<usize, CommandError> {
 /// `SCRIPT LOAD script`: compiles a script; replies with its SHA-1. Errors: it does not compile.
 fn load(call: &mut ControlCall<'_>) -> CommandResult {
     let source = call.args().next()?;
-    let Engine { scripts, config, .. } = &mut *call.engine;
+    let Engine {
+        scripts, config, ..
+    } = &mut *call.engine;
     let sha = scripts.load(source, config)?;
     Ok(Reply::bulk(sha.as_bytes()))
 }

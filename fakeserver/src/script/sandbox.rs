@@ -7,18 +7,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use mlua::chunk::ChunkMode;
-use mlua::{Function, HookTriggers, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Value, VmState};
+use mlua::{
+    Function, HookTriggers, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Value, VmState,
+};
 
 use super::arguments::{Arguments, as_number, number_text, type_name};
 use super::raise::{Raised, argument_error, library_error, library_error_at};
 use super::random::Lrand48;
-use crate::config::Config;
 use super::{bit, cjson, cmsgpack, redis_api, strings, structs};
+use crate::config::Config;
 
 /// Instructions between two looks at the budget.
 const HOOK_PERIOD: u32 = 100_000;
 /// The same for what is not done by instructions of Lua.
 const LOOK_UP_PERIOD: u64 = 1 << 17;
+/// Bytes of one buffer where memory has no limit: Lua's lengths are C's ints.
+const BUFFER_MAX: usize = i32::MAX as usize;
 /// Frames of a stack that are searched for the script's own.
 const FRAMES_MAX: usize = 200;
 /// What converting a value costs, in instructions: a table that holds another twice, and so on, stands for more values than
@@ -51,7 +55,7 @@ pub(super) struct Shared {
     pub resp3: AtomicBool,
     /// Instructions that the running script has left.
     pub budget: AtomicU64,
-    /// Bytes that the Lua state may hold.
+    /// Bytes that the Lua state may hold, and each buffer of ours.
     pub memory_max: AtomicUsize,
     /// `redis.call` is called by the hook, which has no other way to the engine.
     pub is_interrupted: AtomicBool,
@@ -97,7 +101,7 @@ impl Sandbox {
         let shared = Arc::new(Shared {
             resp3: AtomicBool::new(false),
             budget: AtomicU64::new(u64::MAX),
-            memory_max: AtomicUsize::new(usize::MAX),
+            memory_max: AtomicUsize::new(BUFFER_MAX),
             is_interrupted: AtomicBool::new(false),
             random,
         });
@@ -142,7 +146,10 @@ impl Sandbox {
     /// Frees what a script left behind, if that is much: this Lua collects as it goes, not when memory runs out, so the next
     /// script would fail for the garbage of the last one.
     pub(super) fn recover(&self) {
-        if self.shared.is_too_much(self.lua.used_memory().saturating_mul(4)) {
+        if self
+            .shared
+            .is_too_much(self.lua.used_memory().saturating_mul(4))
+        {
             // A collection calls nothing that could fail: there are no finalizers here.
             let _ = self.lua.gc_collect();
         }
@@ -161,6 +168,11 @@ fn compile(lua: &Lua, source: &[u8], name: &str) -> mlua::Result<Function> {
         .into_function()
         .map_err(|error| match error {
             mlua::Error::SyntaxError { message, .. } => Raised::Text(message.into_bytes()).into(),
+            // A limit of the parser has no place of its own, but for mlua it does, behind the text.
+            mlua::Error::RuntimeError(message) => {
+                let text = message.split("\nstack traceback:").next();
+                Raised::Text(text.unwrap_or_default().into()).into()
+            }
             error => error,
         })
 }
@@ -508,15 +520,10 @@ pub(super) fn unlimited<T>(lua: &Lua, work: impl FnOnce() -> T) -> T {
     result
 }
 
-fn set_limits(
-    lua: &Lua,
-    shared: &Arc<Shared>,
-    api: Table,
-    config: &Config,
-) -> mlua::Result<()> {
+fn set_limits(lua: &Lua, shared: &Arc<Shared>, api: Table, config: &Config) -> mlua::Result<()> {
     let shared = Arc::clone(shared);
     let memory_max = match config.script_memory_max {
-        0 => usize::MAX,
+        0 => BUFFER_MAX,
         max => max,
     };
     shared.memory_max.store(memory_max, Relaxed);

@@ -65,7 +65,7 @@ impl<'a> Encoder<'a> {
             Value::String(text) => self.string(&text.as_bytes()),
             Value::Table(table) => {
                 let depth = open.len() + 1;
-                if depth > self.settings.encode_depth_max {
+                if depth > self.settings.encode_depth_max.min(DEPTH_MAX) {
                     let text = format!("Cannot serialise, excessive nesting ({depth})");
                     return Err(library_error(self.lua, text));
                 }
@@ -192,6 +192,9 @@ impl<'a> Encoder<'a> {
         })
     }
 }
+
+/// Nesting beyond which 7.0.15 is out of Lua stack, whatever the setting.
+const DEPTH_MAX: usize = 7_997;
 
 /// A table that is being encoded.
 struct Open {
