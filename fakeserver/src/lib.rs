@@ -34,6 +34,7 @@ mod payload;
 mod pubsub;
 #[cfg(feature = "redis")]
 pub mod redis_client;
+mod running;
 #[cfg(feature = "lua")]
 mod script;
 mod server;
