@@ -76,6 +76,15 @@ pub struct Config {
     pub min_replicas_to_write: i64,
     /// Milliseconds after which a script may be interrupted (`busy-reply-threshold`, once `lua-time-limit`).
     pub busy_reply_threshold: i64,
+    /// Instructions of Lua after which a script is ended, 0 for no limit; not a setting of Redis, where only `SCRIPT KILL` ends
+    /// an endless loop.
+    ///
+    /// The default, ten thousand million, is some twenty seconds of an endless loop (or a minute where Lua was compiled without
+    /// optimization): long after the server has begun to answer `BUSY`, and more work than a script of a test has to do. The explorer, where no time passes, has a limit of two hundred
+    /// million, a second or so, unless a lower one is chosen here.
+    pub script_instructions_max: u64,
+    /// Bytes that the scripts' Lua state may hold, 0 for no limit; not a setting of Redis. 256 MiB by default.
+    pub script_memory_max: usize,
     /// Whether durations of commands are kept for `INFO latencystats` (`latency-tracking`).
     pub latency_tracking: bool,
     /// Microseconds from which on a command is logged, -1 for none (`slowlog-log-slower-than`).
@@ -121,6 +130,8 @@ impl Default for Config {
             min_replicas_max_lag: 10,
             min_replicas_to_write: 0,
             busy_reply_threshold: 5000,
+            script_instructions_max: 10_000_000_000,
+            script_memory_max: 256 * 1024 * 1024,
             latency_tracking: true,
             slowlog_log_slower_than: 10_000,
             latency_monitor_threshold: 0,

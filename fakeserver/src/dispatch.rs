@@ -18,6 +18,9 @@ impl Engine {
         if request.is_empty() {
             return;
         }
+        if self.is_busy() {
+            return self.run_amid_script(id, request);
+        }
         self.keyspace.set_now(self.now);
         let reply = self.answer(id, request);
         // Redis publishes events while a command runs, so a client that listens hears some of them before its own reply.
@@ -32,6 +35,18 @@ impl Engine {
         }
         self.pass_slept_time();
         self.after_command();
+    }
+
+    /// Runs a request while a script takes too long. What the script has done so far has its consequences when it ends, so
+    /// there are none here.
+    fn run_amid_script(&mut self, id: SessionId, request: &Request) {
+        let db = self.keyspace.selected();
+        let reply = self.answer(id, request);
+        self.keyspace.select(db);
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.send(reply);
+            session.command_done();
+        }
     }
 
     fn answer(&mut self, id: SessionId, request: &Request) -> Reply {
@@ -96,7 +111,10 @@ impl Engine {
         row: &'static Row,
         request: &Request,
     ) -> Result<(), CommandError> {
-        self.out_of_memory = self.config.maxmemory > 0 && self.lacks_memory();
+        // Of the script that makes the server busy, not of those who are told so.
+        if !self.is_busy() {
+            self.out_of_memory = self.config.maxmemory > 0 && self.lacks_memory();
+        }
         let Some(session) = self.sessions.get(&id) else {
             return Ok(());
         };
@@ -110,7 +128,7 @@ impl Engine {
         if session.transaction.is_some() && row.has(Flag::NoMulti) {
             return Err(CommandError::NotAllowedInTransaction);
         }
-        if self.out_of_memory && self.needs_memory(session, row, request) {
+        if self.out_of_memory && !self.is_busy() && self.needs_memory(session, row, request) {
             return Err(CommandError::OutOfMemory);
         }
         if self.config.lacks_replicas() && self.may(session, row, request, |effects| effects.writes)
@@ -123,7 +141,10 @@ impl Engine {
         {
             return Err(CommandError::NotForSubscribers(row.full_name().into()));
         }
-        Ok(())
+        match self.busy() {
+            Some(busy) if !row.has(Flag::AllowBusy) => Err(busy),
+            _ => Ok(()),
+        }
     }
 
     /// Whether a command, or one of those that EXEC will run, may need more memory; a queue of any commands does.

@@ -4,6 +4,7 @@
 //! script each run to their end inside of one call, so they are atomic by construction.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Weak;
 
 use crate::blocking::WaitQueues;
 use crate::clock::Timestamp;
@@ -14,6 +15,7 @@ use crate::keyspace::{DbIndex, Keyspace};
 use crate::latency_events::LatencyEvents;
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
+use crate::running::{Interlude, Running};
 use crate::session::{Session, SessionId, Silence, Sink};
 use crate::sleep::Sleep;
 use crate::slowlog::SlowLog;
@@ -70,6 +72,10 @@ pub struct Engine {
     pub(crate) started_at: Timestamp,
     #[cfg(feature = "lua")]
     pub(crate) scripts: crate::script::ScriptEngine,
+    /// The script under way.
+    pub(crate) running: Option<Running>,
+    /// The driver, if it can let others in while a script takes long.
+    pub(crate) interlude: Option<Weak<dyn Interlude>>,
     session_count: u64,
 }
 
@@ -137,6 +143,8 @@ impl Engine {
             started_at: now,
             #[cfg(feature = "lua")]
             scripts: crate::script::ScriptEngine::default(),
+            running: None,
+            interlude: None,
             session_count: 0,
         };
         engine.apply_config();
@@ -193,7 +201,7 @@ impl Engine {
     ///
     /// Afterwards ask [`Engine::poll_ready`] who has something to send: it may be others too.
     pub fn receive(&mut self, id: SessionId, bytes: &[u8], now: Timestamp) {
-        self.now = now;
+        self.pass_time(now);
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
@@ -211,7 +219,7 @@ impl Engine {
 
     /// Runs one request of a connection that exchanges values; the replies come through [`Engine::poll_reply`].
     pub fn submit(&mut self, id: SessionId, request: Request, now: Timestamp) {
-        self.now = now;
+        self.pass_time(now);
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
@@ -248,7 +256,7 @@ impl Engine {
 
     /// Goes on with requests that [`Transmit::more`] spoke of.
     pub fn resume(&mut self, id: SessionId, now: Timestamp) {
-        self.now = now;
+        self.pass_time(now);
         self.run_batch(id);
     }
 
@@ -273,6 +281,9 @@ impl Engine {
 
     /// When [`Engine::handle_timeout`] has something to do: a client's patience ends, or a key is due.
     pub fn poll_timeout(&self) -> Option<Timestamp> {
+        if self.is_busy() {
+            return None;
+        }
         if self.is_asleep() {
             return self.wakes_at();
         }
@@ -295,6 +306,9 @@ impl Engine {
 
     /// Lets time pass: ends the waiting of clients whose time is over and removes a slice of the due keys.
     pub fn handle_timeout(&mut self, now: Timestamp) {
+        if self.is_busy() {
+            return;
+        }
         self.now = now;
         self.wake_up();
         if self.is_asleep() {
@@ -421,10 +435,20 @@ impl Engine {
             .is_some_and(|session| !session.closing)
     }
 
+    /// The time of what comes next; it stands still for a script.
+    fn pass_time(&mut self, now: Timestamp) {
+        if !self.is_busy() {
+            self.now = now;
+        }
+    }
+
     /// Runs what a session has sent, and then what those have sent that are no longer blocked because of it.
     fn run_batch(&mut self, id: SessionId) {
         self.run_buffered(id);
-        self.run_resumed();
+        // Amid a script only who has sent something is answered.
+        if !self.is_busy() {
+            self.run_resumed();
+        }
     }
 
     /// Redis too lets unblocked clients go on only when it is back in its event loop (blocked.c, `processUnblockedClients`). A

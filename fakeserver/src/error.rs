@@ -33,6 +33,9 @@ pub enum CommandError {
     /// `BITPOS` of something that is no bit.
     #[error("ERR The bit argument must be 1 or 0.")]
     BitposOfOtherBit,
+    /// A script or function takes too long.
+    #[error("BUSY Redis is busy running a script. You can only call {0} KILL or SHUTDOWN NOSAVE.")]
+    Busy(&'static str),
     /// `XGROUP CREATE` of a group that there is.
     #[error("BUSYGROUP Consumer Group name already exists")]
     BusyGroup,
@@ -218,6 +221,9 @@ pub enum CommandError {
     /// A command that a transaction may not hold.
     #[error("ERR Command not allowed inside a transaction")]
     NotAllowedInTransaction,
+    /// Nothing is there to be killed.
+    #[error("NOTBUSY No scripts in execution right now.")]
+    NotBusy,
     /// A command that a RESP2 client that subscribes may not send; its full name.
     #[error(
         "ERR Can't execute '{0}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
@@ -352,6 +358,11 @@ pub enum CommandError {
     /// `XTRIM` with options alone.
     #[error("ERR syntax error, XTRIM must be called with a trimming strategy")]
     TrimWithoutStrategy,
+    /// A script that has written, so that its end would leave half of its work behind.
+    #[error(
+        "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
+    )]
+    Unkillable,
     /// `WATCH` inside of a transaction.
     #[error("ERR WATCH inside MULTI is not allowed")]
     WatchInsideMulti,

@@ -1,9 +1,9 @@
-//! The TCP driver: one thread, one current-thread runtime, one task per connection. The only file that awaits sockets.
+//! The TCP driver: a runtime with one worker, one task per connection. The only file that awaits sockets.
 //!
 //! All replies of one read go out in one write. Input is read on while output waits, as Redis does, so that a client that
 //! sends a long pipeline before it reads anything never waits for itself.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
@@ -28,26 +28,47 @@ const READ_LEN: usize = 64 * 1024;
 thread_local! {
     /// What was read is handed to the engine before anything else is read, so all connections of a thread share one buffer.
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_LEN]);
+
+    /// Whether the thread is one of a runtime of ours.
+    static IS_OURS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Serves `listener` until `stop` is notified or a client sends `SHUTDOWN`.
 pub(crate) fn serve(listener: StdListener, shared: Arc<Shared>, stop: &Notify) -> io::Result<()> {
     listener.set_nonblocking(true)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .on_thread_start(|| IS_OURS.set(true))
         .enable_io()
         .enable_time()
         .build()?;
+    shared.step_aside_by(step_aside);
     runtime.block_on(async {
         let listener = TcpListener::from_std(listener)?;
+        // Everything happens on the worker, so that one thread rarely has to wake another.
+        let time = tokio::spawn(keep_time(Arc::clone(&shared)));
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
         tokio::select! {
-            () = keep_time(Arc::clone(&shared)) => Ok(()),
-            result = accept(listener, shared) => result,
-            () = stop.notified() => Ok(()),
+            _ = time => {}
+            _ = accepting => {}
+            () = stop.notified() => {}
         }
+        shared.end();
+        Ok(())
     })
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()> {
+/// Lets another thread take over the connections while this one, in the middle of a script, lends the engine.
+fn step_aside(lend: &mut dyn FnMut()) {
+    // On a thread of somebody else's runtime its tasks are not ours to move.
+    if IS_OURS.get() {
+        tokio::task::block_in_place(lend);
+    } else {
+        lend();
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         match listener.accept().await {
             Ok((stream, address)) => {

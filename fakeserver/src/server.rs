@@ -103,7 +103,21 @@ impl Builder {
         self
     }
 
-    /// All other settings.
+    /// Instructions of Lua after which a script is ended, 0 for no limit; see [`Config::script_instructions_max`].
+    #[must_use]
+    pub fn script_instructions(mut self, max: u64) -> Builder {
+        self.config.script_instructions_max = max;
+        self
+    }
+
+    /// Bytes that the scripts' Lua state may hold, 0 for no limit; 256 MiB by default.
+    #[must_use]
+    pub fn script_memory(mut self, bytes_max: usize) -> Builder {
+        self.config.script_memory_max = bytes_max;
+        self
+    }
+
+    /// All other settings; what was chosen before is replaced.
     #[must_use]
     pub fn config(mut self, config: Config) -> Builder {
         self.config = config;

@@ -1,42 +1,80 @@
-//! [`Shared`]: an engine behind one lock, with its clock and with ways to wake the drivers of its sessions.
+//! [`Shared`]: an engine that several threads use in turn, with its clock and with ways to wake the drivers of its sessions.
 //!
-//! The lock is taken once per batch of a connection's input and never held across an await.
+//! Whoever works on the engine takes it from its seat, once per batch of a connection's input and never across an await. Amid
+//! a script that takes too long it is put back for a moment, so that whoever waits for it is answered by it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::clock::{Clock, Timestamp};
+use crate::config::Config;
 use crate::engine::{Engine, Peer};
+use crate::running::Interlude;
 use crate::session::SessionId;
 
 /// What is called when a session has something to send; it must not block, nor enter the engine.
 pub(crate) type Waker = Box<dyn Fn() + Send>;
 
+/// Does what may take long, in a way that the thread's other work goes on meanwhile.
+pub(crate) type Aside = fn(&mut dyn FnMut());
+
 /// An engine that several drivers and the test share.
 pub(crate) struct Shared {
-    state: Mutex<State>,
+    seat: Mutex<Seat>,
+    /// Told when the engine is free.
+    freed: Condvar,
+    /// Told when the engine is free again while it is lent.
+    returned: Condvar,
+    drivers: Mutex<Drivers>,
+    /// When the timer's owner will come, microseconds since the epoch: at the end of time if nothing is to be done, at its
+    /// beginning if there is no timer.
+    timer_at: AtomicI64,
     clock: Clock,
+    /// How the driver's thread steps aside; see [`Shared::step_aside_by`].
+    aside: Mutex<Option<Aside>>,
+    is_ending: AtomicBool,
 }
 
-struct State {
-    engine: Engine,
+/// Where the engine is when nobody works on it.
+struct Seat {
+    engine: Option<Box<Engine>>,
+    waiting: usize,
+    /// Turns that are left for others while a script lends the engine.
+    turns: Option<usize>,
+    /// What a script has in its hands while it lends the engine.
+    substitute: Option<Box<Engine>>,
+}
+
+/// Who is to be told of what.
+#[derive(Default)]
+struct Drivers {
     wakers: HashMap<SessionId, Waker, foldhash::fast::FixedState>,
     /// Called when the engine wants to be woken earlier than it said before.
     timer: Option<Waker>,
-    timer_at: Option<Timestamp>,
 }
 
 impl Shared {
-    pub(crate) fn new(engine: Engine, clock: Clock) -> Arc<Shared> {
-        let state = State {
-            engine,
-            wakers: HashMap::default(),
-            timer: None,
-            timer_at: None,
-        };
-        Arc::new(Shared {
-            state: Mutex::new(state),
-            clock,
+    pub(crate) fn new(mut engine: Engine, clock: Clock) -> Arc<Shared> {
+        Arc::new_cyclic(|shared| {
+            let driver: std::sync::Weak<Shared> = shared.clone();
+            engine.interlude = Some(driver);
+            Shared {
+                seat: Mutex::new(Seat {
+                    engine: Some(Box::new(engine)),
+                    waiting: 0,
+                    turns: None,
+                    substitute: None,
+                }),
+                freed: Condvar::new(),
+                returned: Condvar::new(),
+                drivers: Mutex::default(),
+                timer_at: AtomicI64::new(i64::MIN),
+                clock,
+                aside: Mutex::new(None),
+                is_ending: AtomicBool::new(false),
+            }
         })
     }
 
@@ -46,22 +84,24 @@ impl Shared {
 
     /// Works on the engine at the clock's time, then wakes whoever has something to send.
     pub(crate) fn enter<T>(&self, work: impl FnOnce(&mut Engine, Timestamp) -> T) -> T {
-        let mut state = self.lock();
-        // The clock is read under the lock, so that time does not go back from one batch to the next.
+        let mut taken = self.take();
+        let engine = &mut *taken;
+        // The clock is read when the engine is there, so that time does not go back from one batch to the next.
         let now = self.clock.now();
-        let result = work(&mut state.engine, now);
-        state.wake();
+        let result = work(engine, now);
+        self.wake(engine);
         result
     }
 
     /// Lets the engine catch up with the clock: ends waits and removes due keys, slice by slice; when to come back.
     pub(crate) fn tick(&self) -> Option<Timestamp> {
-        let mut state = self.lock();
-        let now = self.clock.now();
-        state.engine.handle_timeout(now);
-        state.timer_at = state.engine.poll_timeout();
-        state.wake();
-        state.timer_at
+        self.enter(|engine, now| {
+            engine.handle_timeout(now);
+            let next = engine.poll_timeout();
+            let micros = next.map_or(i64::MAX, Timestamp::micros);
+            self.timer_at.store(micros, Relaxed);
+            next
+        })
     }
 
     /// Ticks until nothing more is due; for clocks that a test has moved.
@@ -71,56 +111,166 @@ impl Shared {
 
     /// Makes a session with the waker that `connect`'s session is to have.
     pub(crate) fn connect(&self, peer: Peer, direct: bool, waker: Waker) -> SessionId {
-        let mut state = self.lock();
-        let now = self.clock.now();
-        let id = if direct {
-            state.engine.connect_direct(peer, now)
-        } else {
-            state.engine.connect(peer, now)
-        };
-        state.wakers.insert(id, waker);
-        // A client too many has something to read at once.
-        state.wake();
-        id
+        self.enter(|engine, now| {
+            let id = if direct {
+                engine.connect_direct(peer, now)
+            } else {
+                engine.connect(peer, now)
+            };
+            lock(&self.drivers).wakers.insert(id, waker);
+            id
+        })
     }
 
     pub(crate) fn disconnect(&self, id: SessionId) {
-        let mut state = self.lock();
-        state.wakers.remove(&id);
-        state.engine.disconnect(id);
-        state.wake();
+        self.enter(|engine, _| {
+            lock(&self.drivers).wakers.remove(&id);
+            engine.disconnect(id);
+        });
     }
 
     /// Who is called when the engine's next time-out has moved ahead.
     #[cfg(feature = "net")]
     pub(crate) fn set_timer(&self, waker: Waker) {
-        self.lock().timer = Some(waker);
+        lock(&self.drivers).timer = Some(waker);
+        self.timer_at.store(i64::MAX, Relaxed);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic inside of the engine is a bug of ours; other tests of the process may still want their answers.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// How a thread makes way for its other work before it lends the engine amid a script.
+    #[cfg(feature = "net")]
+    pub(crate) fn step_aside_by(&self, aside: Aside) {
+        *lock(&self.aside) = Some(aside);
+    }
+
+    /// Ends the script under way, if there is one: nobody will be there for its reply.
+    #[cfg(feature = "net")]
+    pub(crate) fn end(&self) {
+        self.is_ending.store(true, Relaxed);
+    }
+
+    /// Takes the engine from its seat, in turn.
+    fn take(&self) -> Taken<'_> {
+        let mut seat = lock(&self.seat);
+        loop {
+            if seat.turns != Some(0)
+                && let Some(engine) = seat.engine.take()
+            {
+                if let Some(turns) = &mut seat.turns {
+                    *turns -= 1;
+                }
+                return Taken {
+                    engine: Some(engine),
+                    shared: self,
+                };
+            }
+            seat.waiting += 1;
+            seat = self
+                .freed
+                .wait(seat)
+                .unwrap_or_else(PoisonError::into_inner);
+            seat.waiting -= 1;
+        }
+    }
+
+    fn put(&self, engine: Box<Engine>) {
+        let mut seat = lock(&self.seat);
+        seat.engine = Some(engine);
+        let (waiting, lent) = (seat.waiting, seat.turns);
+        drop(seat);
+        if lent == Some(0) {
+            self.returned.notify_one();
+        } else if waiting > 0 {
+            self.freed.notify_one();
+        }
+    }
+
+    /// Puts the engine of a script back for as many turns as there are others who wait for one.
+    fn lend(&self, engine: &mut Engine) {
+        let mut seat = lock(&self.seat);
+        if seat.waiting == 0 {
+            return;
+        }
+        let mut lent = seat
+            .substitute
+            .take()
+            .unwrap_or_else(|| Box::new(Engine::new(Config::default(), engine.now)));
+        std::mem::swap(engine, &mut lent);
+        seat.engine = Some(lent);
+        seat.turns = Some(seat.waiting);
+        self.freed.notify_all();
+        let mut lent = loop {
+            if seat.turns == Some(0)
+                && let Some(lent) = seat.engine.take()
+            {
+                break lent;
+            }
+            seat = self
+                .returned
+                .wait(seat)
+                .unwrap_or_else(PoisonError::into_inner);
+        };
+        std::mem::swap(engine, &mut lent);
+        seat.turns = None;
+        seat.substitute = Some(lent);
+    }
+
+    /// Tells the drivers what has come up.
+    fn wake(&self, engine: &mut Engine) {
+        let mut ready = engine.poll_ready();
+        let next = engine.poll_timeout().map_or(i64::MAX, Timestamp::micros);
+        let is_earlier = next < self.timer_at.load(Relaxed);
+        if ready.is_none() && !is_earlier && !engine.shutdown_requested() {
+            return;
+        }
+        let drivers = lock(&self.drivers);
+        while let Some(id) = ready {
+            if let Some(waker) = drivers.wakers.get(&id) {
+                waker();
+            }
+            ready = engine.poll_ready();
+        }
+        if is_earlier {
+            self.timer_at.store(next, Relaxed);
+        }
+        if let Some(timer) = &drivers.timer
+            && (is_earlier || engine.shutdown_requested())
+        {
+            timer();
+        }
     }
 }
 
-impl State {
-    fn wake(&mut self) {
-        while let Some(id) = self.engine.poll_ready() {
-            if let Some(waker) = self.wakers.get(&id) {
-                waker();
-            }
-        }
-        let Some(timer) = &self.timer else { return };
-        if self.engine.shutdown_requested() {
-            timer();
-            return;
-        }
-        let next = self.engine.poll_timeout();
-        if next.is_some() && (self.timer_at.is_none() || next < self.timer_at) {
-            self.timer_at = next;
-            timer();
+/// The engine in somebody's hands; it goes back to its seat, even if the work ends in a panic.
+struct Taken<'a> {
+    engine: Option<Box<Engine>>,
+    shared: &'a Shared,
+}
+
+impl Deref for Taken<'_> {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        self.engine.as_ref().expect("it is given back on drop only")
+    }
+}
+
+impl DerefMut for Taken<'_> {
+    fn deref_mut(&mut self) -> &mut Engine {
+        self.engine.as_mut().expect("it is given back on drop only")
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        if let Some(engine) = self.engine.take() {
+            self.shared.put(engine);
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic inside of the engine is a bug of ours; other tests of the process may still want their answers.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl std::fmt::Debug for Shared {
@@ -128,5 +278,23 @@ impl std::fmt::Debug for Shared {
         f.debug_struct("Shared")
             .field("clock", &self.clock)
             .finish_non_exhaustive()
+    }
+}
+
+impl Interlude for Shared {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn attend(&self, engine: &mut Engine) {
+        let aside = *lock(&self.aside);
+        match aside {
+            Some(aside) => aside(&mut || self.lend(engine)),
+            None => self.lend(engine),
+        }
+    }
+
+    fn is_ending(&self) -> bool {
+        self.is_ending.load(Relaxed)
     }
 }

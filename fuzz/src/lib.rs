@@ -7,15 +7,18 @@
 //! * [`spec`]: what must hold afterwards, clause by clause
 //! * [`control`]: broken stores that must be caught
 //! * [`runner`]: the hunt on the embedded server; [`live`]: on a real one; [`replay`]: one schedule again
-//! * [`report`]: the tables; [`bytes`]: inputs of the fuzz target
+//! * [`report`]: the tables; [`bytes`]: inputs of the fuzz target `schedule`
+//! * [`target`]: the other fuzz targets, which have the fake alone; [`mutate`]: inputs for them on any compiler
 
 pub mod actor;
 pub mod bytes;
 pub mod call;
 pub mod control;
 pub mod live;
+pub mod mutate;
 pub mod replay;
 pub mod report;
 pub mod runner;
 pub mod scenario;
 pub mod spec;
+pub mod target;

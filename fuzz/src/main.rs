@@ -4,7 +4,9 @@
 //! or a server that does not answer.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,9 +14,11 @@ use clap::Parser;
 use fakeserver::explore::{Replayed, Schedule};
 use fuzz::control::Flaw;
 use fuzz::live::Live;
+use fuzz::mutate::Mutator;
 use fuzz::replay::CLIENTS_MAX;
 use fuzz::runner::{self, Control, Plan};
 use fuzz::scenario::Scenario;
+use fuzz::target::Target;
 use fuzz::{replay, report};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -37,6 +41,9 @@ struct Options {
     /// Runs one schedule again, as a report has printed it
     #[arg(long, value_name = "SCHEDULE", conflicts_with_all = ["clients", "scenario", "redis"])]
     replay: Option<Schedule>,
+    /// Feeds bytes to a target of the fake instead, changed at random from its corpus: requests, program, script, codec or payload
+    #[arg(long, value_name = "TARGET", value_parser = target, conflicts_with_all = ["clients", "scenario", "redis", "replay"])]
+    bytes: Option<Target>,
     /// Runs the scenarios on this server, all clients at the same time [default: `REDIS_URL`, if set]
     #[arg(long, value_name = "URL")]
     redis: Option<String>,
@@ -45,6 +52,13 @@ struct Options {
 fn scenario(name: &str) -> Result<Scenario, String> {
     Scenario::from_name(name).ok_or_else(|| {
         let names: Vec<&str> = Scenario::ALL.iter().map(|one| one.name()).collect();
+        format!("one of {}", names.join(", "))
+    })
+}
+
+fn target(name: &str) -> Result<Target, String> {
+    Target::from_name(name).ok_or_else(|| {
+        let names = Target::ALL.map(Target::name);
         format!("one of {}", names.join(", "))
     })
 }
@@ -68,11 +82,18 @@ fn main() -> ExitCode {
         let url = std::env::var("REDIS_URL").ok();
         url.filter(|url| !url.is_empty())
     });
+    if let Some(target) = options.bytes {
+        return report(bytes(&options, target));
+    }
     let outcome = match (&options.replay, url) {
         (Some(schedule), _) => again(schedule),
         (None, Some(url)) => live(&options, &url),
         (None, None) => embedded(&options),
     };
+    report(outcome)
+}
+
+fn report(outcome: Outcome) -> ExitCode {
     match outcome {
         Ok((text, well)) => {
             say(&text);
@@ -102,6 +123,29 @@ fn again(schedule: &Schedule) -> Outcome {
     let replayed = replay::replay(&hunt, schedule).map_err(|error| error.to_string())?;
     let well = matches!(replayed, Replayed::Holds(_));
     Ok((replay::text(&hunt, &replayed), well))
+}
+
+fn bytes(options: &Options, target: Target) -> Outcome {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("corpus")
+        .join(target.name());
+    let corpus = fs::read_dir(&folder)
+        .and_then(|files| files.map(|file| fs::read(file?.path())).collect())
+        .map_err(|error| format!("{}: {error}", folder.display()))?;
+    let time = Duration::from_secs(options.seconds);
+    let (runs, found) = Mutator::new(options.seed, corpus).run(target, time);
+    let Some(found) = found else {
+        return Ok((format!("{runs} inputs of {}\n", target.name()), true));
+    };
+    let file = std::env::temp_dir().join(format!("{}-{}", target.name(), std::process::id()));
+    fs::write(&file, &found.input).map_err(|error| format!("{}: {error}", file.display()))?;
+    let text = format!(
+        "input {runs} of {}: {}\n{}\n",
+        target.name(),
+        file.display(),
+        found.text
+    );
+    Ok((text, false))
 }
 
 /// A bar on a terminal, nothing elsewhere.

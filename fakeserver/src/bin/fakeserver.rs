@@ -34,6 +34,12 @@ struct Options {
     /// Let clients call DEBUG
     #[arg(long)]
     enable_debug_command: bool,
+    /// Instructions of Lua after which a script is ended; 0 for no limit
+    #[arg(long, value_name = "COUNT", default_value_t = Config::default().script_instructions_max)]
+    script_instructions: u64,
+    /// Bytes that the scripts' Lua state may hold; 0 for no limit
+    #[arg(long, value_name = "BYTES", default_value_t = Config::default().script_memory_max)]
+    script_memory: usize,
     /// Let the clock stand at so many milliseconds since the epoch
     #[arg(long, value_name = "MILLISECONDS")]
     frozen_clock: Option<i64>,
@@ -50,7 +56,9 @@ fn main() -> ExitCode {
         .config(config)
         .port(options.port)
         .bind(options.bind)
-        .seed(seed);
+        .seed(seed)
+        .script_instructions(options.script_instructions)
+        .script_memory(options.script_memory);
     if let Some(password) = &options.password {
         builder = builder.password(password);
     }

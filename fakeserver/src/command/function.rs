@@ -6,6 +6,7 @@ use super::{Command, CommandResult, ControlCall, Effects, Family, Flag, Group, K
 use crate::dispatch::printable;
 use crate::engine::Engine;
 use crate::error::CommandError;
+use crate::running::ScriptKind;
 use crate::script::{
     ENGINE, Function, Invocation, Library, RestorePolicy, call_function, find_function,
 };
@@ -87,11 +88,11 @@ fn flush(call: &mut ControlCall<'_>) -> CommandResult {
     Ok(Reply::OK)
 }
 
-/// `FUNCTION KILL`: a function runs to its end before the next command is read, so there is never one to kill.
-fn kill(_: &mut ControlCall<'_>) -> CommandResult {
-    Err(CommandError::custom(
-        "NOTBUSY No scripts in execution right now.",
-    ))
+/// `FUNCTION KILL`: ends the function that takes too long; replies with `OK`. Errors: there is none; it has written; it is a
+/// script.
+fn kill(call: &mut ControlCall<'_>) -> CommandResult {
+    call.engine.kill_script(ScriptKind::Function)?;
+    Ok(Reply::OK)
 }
 
 /// `FUNCTION LIST [LIBRARYNAME pattern] [WITHCODE]`: replies with an array of maps, one for each library.
@@ -171,7 +172,10 @@ fn load(call: &mut ControlCall<'_>) -> CommandResult {
         }
         replace = true;
     }
-    let name = call.engine.scripts.load_functions(args.next()?, replace)?;
+    let Engine {
+        scripts, config, ..
+    } = &mut *call.engine;
+    let name = scripts.load_functions(args.next()?, replace, config)?;
     call.engine.keyspace.stats.dirty += 1;
     Ok(Reply::Bulk(name))
 }
@@ -196,15 +200,22 @@ fn restore(call: &mut ControlCall<'_>) -> CommandResult {
             "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.",
         ));
     };
-    let check = call.engine.config.payload_check();
-    let scripts = &mut call.engine.scripts;
-    scripts.restore_functions(payload, check, policy)?;
+    let Engine {
+        scripts, config, ..
+    } = &mut *call.engine;
+    scripts.restore_functions(payload, policy, config)?;
     call.engine.keyspace.stats.dirty += 1;
     Ok(Reply::OK)
 }
 
-/// `FUNCTION STATS`: replies with a map of the function that runs, which is none, and of the engines' figures.
+/// `FUNCTION STATS`: replies with a map of the function that takes too long, or null, and of the engines' figures. Errors: a
+/// script takes too long.
 fn stats(call: &mut ControlCall<'_>) -> CommandResult {
+    if let Some(running) = call.engine.running
+        && running.kind == ScriptKind::Eval
+    {
+        return Err(running.kind.busy());
+    }
     let functions = &call.engine.scripts.functions;
     let figures = vec![
         (
@@ -217,10 +228,25 @@ fn stats(call: &mut ControlCall<'_>) -> CommandResult {
         ),
     ];
     Ok(Reply::Map(vec![
-        (Reply::bulk("running_script"), Reply::Null),
+        (Reply::bulk("running_script"), running(call.engine)),
         (
             Reply::bulk("engines"),
             Reply::Map(vec![(Reply::bulk(ENGINE), Reply::Map(figures))]),
         ),
     ]))
+}
+
+/// The function under way.
+fn running(engine: &Engine) -> Reply {
+    let Some((name, request)) = &engine.scripts.functions.running else {
+        return Reply::Null;
+    };
+    Reply::Map(vec![
+        (Reply::bulk("name"), Reply::bulk(name)),
+        (Reply::bulk("command"), Reply::bulks(request.words())),
+        (
+            Reply::bulk("duration_ms"),
+            Reply::Integer(engine.script_duration_ms()),
+        ),
+    ])
 }

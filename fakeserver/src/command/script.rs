@@ -4,6 +4,7 @@ use super::introspect::help;
 use super::{Command, CommandResult, ControlCall, Effects, Family, Flag, Group, KeySpec, Words};
 use crate::engine::Engine;
 use crate::error::CommandError;
+use crate::running::ScriptKind;
 use crate::script::{Invocation, ScriptFlags, Sha, run};
 use crate::value::number;
 use crate::wire::{Reply, Request};
@@ -94,7 +95,10 @@ pub(super) fn keys_count_of(
 /// `SCRIPT LOAD script`: compiles a script; replies with its SHA-1. Errors: it does not compile.
 fn load(call: &mut ControlCall<'_>) -> CommandResult {
     let source = call.args().next()?;
-    let sha = call.engine.scripts.load(source)?;
+    let Engine {
+        scripts, config, ..
+    } = &mut *call.engine;
+    let sha = scripts.load(source, config)?;
     Ok(Reply::bulk(sha.as_bytes()))
 }
 
@@ -124,11 +128,10 @@ fn flush(call: &mut ControlCall<'_>) -> CommandResult {
     Ok(Reply::OK)
 }
 
-/// `SCRIPT KILL`: a script runs to its end before the next command is read, so there is never one to kill.
-fn kill(_: &mut ControlCall<'_>) -> CommandResult {
-    Err(CommandError::custom(
-        "NOTBUSY No scripts in execution right now.",
-    ))
+/// `SCRIPT KILL`: ends the script that takes too long; replies with `OK`. Errors: there is none; it has written; it is a function.
+fn kill(call: &mut ControlCall<'_>) -> CommandResult {
+    call.engine.kill_script(ScriptKind::Eval)?;
+    Ok(Reply::OK)
 }
 
 /// `SCRIPT DEBUG YES | SYNC | NO`: accepted; there is no debugger, so scripts run as always.

@@ -211,7 +211,7 @@ fn save(call: &mut ControlCall<'_>) -> CommandResult {
 
 /// `SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] [ABORT]`: asks the driver to end the server and closes the connection without a reply.
 ///
-/// Errors: syntax; ABORT, since no shutdown ever waits.
+/// Errors: syntax; ABORT, since no shutdown ever waits; `BUSY` amid a script, but for NOSAVE.
 fn shutdown(call: &mut ControlCall<'_>) -> CommandResult {
     let (mut save, mut nosave, mut abort, mut other) = (false, false, false, false);
     for word in call.args().rest() {
@@ -228,6 +228,9 @@ fn shutdown(call: &mut ControlCall<'_>) -> CommandResult {
     }
     if abort {
         return Err(CommandError::custom("ERR No shutdown in progress."));
+    }
+    if let (Some(busy), false) = (call.engine.busy(), nosave) {
+        return Err(busy);
     }
     call.engine.shutdown = true;
     call.engine.hang_up(call.session);

@@ -11,10 +11,14 @@ use super::sandbox::{Shared, VALUE_COST};
 /// Nesting beyond which tables are written as nil.
 const NESTING_MAX: usize = 16;
 /// Nesting beyond which reading ends in an error: 7.0.15 is out of Lua stack there.
-const READ_NESTING_MAX: usize = 3_990;
+const READ_NESTING_MAX: usize = 3_999;
 /// Most values that one call reads: what Lua's stack holds.
 const RESULTS_MAX: usize = 7_990;
 
+/// Most values that one call writes: half of Lua's stack.
+const ARGUMENTS_MAX: usize = 4_000;
+
+const TOO_DEEP: &str = "stack overflow (in function mp_decode_to_lua_array)";
 const TOO_MANY: &str =
     "stack overflow (too many return values at once; use unpack_one or unpack_limit instead.)";
 
@@ -46,6 +50,10 @@ fn pack(lua: &Lua, values: MultiValue, budget: &Shared) -> mlua::Result<LuaStrin
     if values.is_empty() {
         return Err(argument_error(lua, 0, "MessagePack pack needs input."));
     }
+    if values.len() > ARGUMENTS_MAX {
+        let text = "Too many arguments for MessagePack pack.";
+        return Err(argument_error(lua, 0, text));
+    }
     let mut out = Vec::new();
     for value in values {
         write(&mut out, &value, 0, budget)?;
@@ -55,6 +63,9 @@ fn pack(lua: &Lua, values: MultiValue, budget: &Shared) -> mlua::Result<LuaStrin
 
 fn write(out: &mut Vec<u8>, value: &Value, level: usize, budget: &Shared) -> mlua::Result<()> {
     budget.spend(VALUE_COST)?;
+    if budget.is_too_much(out.len()) {
+        return Err(Raised::Text(b"not enough memory".to_vec()).into());
+    }
     match value {
         Value::Boolean(value) => out.push(0xc2 + u8::from(*value)),
         Value::Integer(n) => write_integer(out, *n),
@@ -249,7 +260,11 @@ impl Reader<'_> {
                 }
             };
             if open.len() > READ_NESTING_MAX {
-                return Err(library_error(self.lua, TOO_MANY));
+                let text = match open.last() {
+                    Some(Open::Array(..)) => TOO_DEEP,
+                    _ => TOO_MANY,
+                };
+                return Err(library_error(self.lua, text));
             }
             loop {
                 let Some(innermost) = open.last_mut() else {

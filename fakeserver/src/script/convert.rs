@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use mlua::{Function, IntoLua, Lua, LuaString, Table, Value};
 
 use super::arguments::{as_number, truncate};
+use super::raise::Raised;
 use super::sandbox::{Shared, VALUE_COST};
 use super::walk;
 use crate::error::CommandError;
@@ -109,10 +110,16 @@ pub(super) fn to_reply(lua: &Lua, value: Value, shared: &Shared) -> mlua::Result
     let (resp3, next) = (shared.resp3.load(Relaxed), walk::next(lua)?);
     let mut open: Vec<Open> = Vec::new();
     let (mut value, mut slots) = (value, 0);
+    let mut bytes = 0;
     loop {
         shared.spend(VALUE_COST)?;
+        bytes += size_of::<Reply>();
+        refuse_too_much(shared, bytes)?;
         let mut reply = match begin(value, resp3, slots)? {
-            Begun::Reply(reply) => reply,
+            Begun::Reply(reply) => {
+                bytes += text_len(&reply);
+                reply
+            }
             Begun::Open(source) if open.len() >= NESTED_MAX => deep(lua, source, slots, shared)?,
             Begun::Open(source) => {
                 open.push(Open::new(source, slots));
@@ -139,6 +146,7 @@ fn deep(lua: &Lua, source: Source, slots: usize, shared: &Shared) -> mlua::Resul
     let mut parts = vec![source.part(0)];
     // Each with the place of its own part.
     let mut open = vec![(Open::new(source, slots), 0)];
+    let mut bytes = 0;
     loop {
         let depth = open.len();
         let Some((innermost, at)) = open.last_mut() else {
@@ -156,9 +164,14 @@ fn deep(lua: &Lua, source: Source, slots: usize, shared: &Shared) -> mlua::Resul
             continue;
         };
         shared.spend(VALUE_COST)?;
+        bytes += size_of::<Part>();
+        refuse_too_much(shared, bytes)?;
         let slots = innermost.child_slots();
         match begin(value, resp3, slots)? {
-            Begun::Reply(reply) => parts.push(Part::Reply(reply)),
+            Begun::Reply(reply) => {
+                bytes += text_len(&reply);
+                parts.push(Part::Reply(reply));
+            }
             Begun::Open(source) => {
                 innermost.source.park(&parked, depth)?;
                 let at = parts.len();
@@ -166,6 +179,25 @@ fn deep(lua: &Lua, source: Source, slots: usize, shared: &Shared) -> mlua::Resul
                 open.push((Open::new(source, slots), at));
             }
         }
+    }
+}
+
+fn refuse_too_much(shared: &Shared, bytes: usize) -> mlua::Result<()> {
+    if shared.is_too_much(bytes) {
+        return Err(Raised::Text(b"not enough memory".to_vec()).into());
+    }
+    Ok(())
+}
+
+/// Bytes that a reply holds besides itself.
+fn text_len(reply: &Reply) -> usize {
+    match reply {
+        Reply::Bulk(text)
+        | Reply::Verbatim(_, text)
+        | Reply::Status(text)
+        | Reply::BigNumber(text) => text.len(),
+        Reply::Simple(text) => text.len(),
+        _ => 0,
     }
 }
 

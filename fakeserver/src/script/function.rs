@@ -11,12 +11,13 @@ use super::random::Lrand48;
 use super::run::{Invocation, admit, run_in};
 use super::{Script, ScriptFlags};
 use crate::command::Effects;
+use crate::config::Config;
 use crate::engine::Engine;
 use crate::error::CommandError;
-use crate::payload::{self, Check, Compression};
+use crate::payload::{self, Compression};
 use crate::value::Blob;
-use crate::wire::Reply;
 use crate::wire::request::split_words;
+use crate::wire::{Reply, Request};
 
 /// The name of the one engine there is.
 pub(crate) const ENGINE: &str = "LUA";
@@ -138,6 +139,8 @@ impl Libraries {
 pub(crate) struct Functions {
     state: Option<Box<FunctionState>>,
     current: Libraries,
+    /// The function under way: its name and the request.
+    pub running: Option<(Blob, Request)>,
 }
 
 impl Functions {
@@ -196,12 +199,12 @@ impl Functions {
     /// nothing; there is a library (unless `replace`) or a function of this name.
     pub(super) fn load(
         &mut self,
-        random: &Arc<Lrand48>,
+        making: (&Arc<Lrand48>, &Config),
         code: &[u8],
         replace: bool,
     ) -> Result<Blob, CommandError> {
         let mut current = std::mem::take(&mut self.current);
-        let loaded = self.load_into(&mut current, random, code, replace);
+        let loaded = self.load_into(&mut current, making, code, replace);
         self.current = current;
         self.forget_callbacks();
         loaded
@@ -210,7 +213,7 @@ impl Functions {
     fn load_into(
         &mut self,
         libraries: &mut Libraries,
-        random: &Arc<Lrand48>,
+        making: (&Arc<Lrand48>, &Config),
         code: &[u8],
         replace: bool,
     ) -> Result<Blob, CommandError> {
@@ -226,7 +229,7 @@ impl Functions {
         if !replace && libraries.by_name.contains_key(&name) {
             return Err(already_exists("Library '", &name, "'"));
         }
-        let functions = self.state(random)?.load(header.body)?;
+        let functions = self.state(making)?.load(header.body)?;
         if functions.is_empty() {
             return Err(error("No functions registered"));
         }
@@ -248,16 +251,15 @@ impl Functions {
     /// Nothing has changed then.
     pub(super) fn restore(
         &mut self,
-        random: &Arc<Lrand48>,
+        making: (&Arc<Lrand48>, &Config),
         payload: &[u8],
-        check: Check,
         policy: RestorePolicy,
     ) -> Result<(), CommandError> {
-        let libraries = payload::verify(payload, check)
+        let libraries = payload::verify(payload, making.1.payload_check())
             .ok_or_else(|| error("DUMP payload version or checksum are wrong"))?;
         let mut restored = Libraries::default();
         for code in payload::read_functions(libraries) {
-            self.load_into(&mut restored, random, &code.map_err(error)?, false)?;
+            self.load_into(&mut restored, making, &code.map_err(error)?, false)?;
         }
         let result = match policy {
             RestorePolicy::Flush => {
@@ -271,9 +273,13 @@ impl Functions {
         result
     }
 
-    fn state(&mut self, random: &Arc<Lrand48>) -> Result<&mut FunctionState, CommandError> {
+    fn state(
+        &mut self,
+        making: (&Arc<Lrand48>, &Config),
+    ) -> Result<&mut FunctionState, CommandError> {
+        let (random, config) = making;
         if self.state.is_none() {
-            let state = FunctionState::new(Arc::clone(random))
+            let state = FunctionState::new(Arc::clone(random), config)
                 .map_err(|error| CommandError::custom(format!("ERR {error}")))?;
             self.state = Some(Box::new(state));
         }
@@ -300,7 +306,10 @@ pub(crate) fn call_function(
         flags: function.flags,
         source_len: 0,
     };
+    let request = invocation.request.clone();
+    engine.scripts.functions.running = Some((function.name.clone(), request));
     let reply = run_in(&state.sandbox, engine, &script, &function.name, invocation);
+    engine.scripts.functions.running = None;
     engine.scripts.functions.state = Some(state);
     Ok(reply)
 }

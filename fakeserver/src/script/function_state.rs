@@ -13,6 +13,7 @@ use super::random::Lrand48;
 use super::redis_api::{self, error};
 use super::sandbox::{Kind, Sandbox};
 use super::{ScriptFlag, ScriptFlags};
+use crate::config::Config;
 use crate::error::CommandError;
 use crate::value::Blob;
 
@@ -35,8 +36,8 @@ pub(super) struct FunctionState {
 }
 
 impl FunctionState {
-    pub(super) fn new(random: Arc<Lrand48>) -> mlua::Result<FunctionState> {
-        let sandbox = Sandbox::new(random, Kind::Functions)?;
+    pub(super) fn new(random: Arc<Lrand48>, config: &Config) -> mlua::Result<FunctionState> {
+        let sandbox = Sandbox::new(random, Kind::Functions, config)?;
         let lua = &sandbox.lua;
         let redis = lua.create_table()?;
         redis_api::add_log(lua, &redis)?;
@@ -65,7 +66,6 @@ impl FunctionState {
             let prefix = b"ERR Error compiling function: ";
             CommandError::custom([&prefix[..], &text].concat())
         })?;
-        sandbox.reset();
         sandbox.shared.budget.store(LOAD_BUDGET, Relaxed);
         sandbox.lua.set_app_data(Loading::default());
         let (ok, value): (bool, Value) = sandbox

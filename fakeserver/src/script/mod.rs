@@ -28,8 +28,8 @@ use std::sync::Arc;
 
 use sha1::{Digest, Sha1};
 
+use crate::config::Config;
 use crate::error::CommandError;
-use crate::payload::Check;
 use crate::stats::ScriptFigures;
 use crate::value::Blob;
 use crate::wire::request::split_words;
@@ -167,9 +167,9 @@ impl ScriptEngine {
     }
 
     /// Compiles a script and keeps it. Errors: it does not compile; its first line is not understood.
-    pub(crate) fn load(&mut self, source: &[u8]) -> Result<Sha, CommandError> {
+    pub(crate) fn load(&mut self, source: &[u8], config: &Config) -> Result<Sha, CommandError> {
         let sha = Sha::of(source);
-        self.state()?.load(sha, source)?;
+        self.state(config)?.load(sha, source)?;
         Ok(sha)
     }
 
@@ -178,26 +178,27 @@ impl ScriptEngine {
         &mut self,
         code: &[u8],
         replace: bool,
+        config: &Config,
     ) -> Result<Blob, CommandError> {
         let random = self.random.get_or_insert_default();
-        self.functions.load(random, code, replace)
+        self.functions.load((random, config), code, replace)
     }
 
     /// Loads the libraries of a payload. Errors: see [`Functions`].
     pub(crate) fn restore_functions(
         &mut self,
         payload: &[u8],
-        check: Check,
         policy: RestorePolicy,
+        config: &Config,
     ) -> Result<(), CommandError> {
         let random = self.random.get_or_insert_default();
-        self.functions.restore(random, payload, check, policy)
+        self.functions.restore((random, config), payload, policy)
     }
 
-    fn state(&mut self) -> Result<&mut State, CommandError> {
+    fn state(&mut self, config: &Config) -> Result<&mut State, CommandError> {
         if self.state.is_none() {
             let random = self.random.get_or_insert_default();
-            let sandbox = sandbox::Sandbox::new(Arc::clone(random), sandbox::Kind::Scripts)
+            let sandbox = sandbox::Sandbox::new(Arc::clone(random), sandbox::Kind::Scripts, config)
                 .map_err(|error| CommandError::custom(format!("ERR {error}")))?;
             self.state = Some(Box::new(State {
                 sandbox,

@@ -7,7 +7,7 @@ const CAPTURES_MAX: usize = 32;
 const DEPTH_MAX: usize = 1_000;
 
 /// What a step of matching costs, in instructions of Lua.
-const STEP_COST: u64 = 10;
+const STEP_COST: u64 = 25;
 
 /// Why matching ended without an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]

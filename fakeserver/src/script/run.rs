@@ -14,11 +14,16 @@ use crate::command::{Caller, Flag, Row};
 use crate::dispatch::{find, resolve};
 use crate::engine::Engine;
 use crate::error::CommandError;
+use crate::running::{Running, ScriptKind, Verdict};
 use crate::session::SessionId;
 use crate::wire::{Reply, Request};
 
 /// What a call of a command costs, in instructions.
 const CALL_COST: u64 = 50;
+
+/// The errors of scripts that were ended from outside.
+const KILLED: &str = "ERR Script killed by user with SCRIPT KILL...";
+const ENDING: &str = "ERR Script ended with the server";
 
 /// Who runs a script, and with what.
 pub(crate) struct Invocation<'a> {
@@ -40,7 +45,7 @@ pub(crate) fn run(
     source: Option<&[u8]>,
     invocation: &Invocation<'_>,
 ) -> Result<Reply, CommandError> {
-    let state = engine.scripts.state()?;
+    let state = engine.scripts.state(&engine.config)?;
     if let Some(source) = source {
         state.load(sha, source)?;
     }
@@ -70,7 +75,13 @@ pub(super) fn run_in(
         .sessions
         .get(&invocation.session)
         .map(|session| session.db);
+    let kind = match sandbox.kind {
+        Kind::Scripts => ScriptKind::Eval,
+        Kind::Functions => ScriptKind::Function,
+    };
+    engine.running = Some(Running::new(kind, invocation.session));
     let result = sandbox.execute(engine, script, invocation);
+    engine.running = None;
     engine.stats.is_counted = is_counted(&result);
     // A SELECT inside of a script is the script's own.
     if let (Some(db), Some(session)) = (db, engine.sessions.get_mut(&invocation.session)) {
@@ -138,7 +149,7 @@ impl Sandbox {
         script: &Script,
         invocation: &Invocation<'_>,
     ) -> mlua::Result<Outcome> {
-        self.reset();
+        self.reset(&engine.config);
         let lua = &self.lua;
         let words = |range: std::ops::Range<usize>| -> mlua::Result<Table> {
             let table = lua.create_table_with_capacity(range.len(), 0)?;
@@ -161,7 +172,13 @@ impl Sandbox {
             shared: &self.shared,
         };
         let (ok, value) = lua.scope(|scope| {
-            let call = scope.create_function(|lua, values| bridge.call(lua, &values))?;
+            let call = scope.create_function(|lua, values| {
+                if self.shared.is_interrupted.load(Relaxed) {
+                    let reason = bridge.look_up().map(|reason| lua.create_string(reason));
+                    return Ok(reason.transpose()?.map_or(Value::Nil, Value::String));
+                }
+                bridge.call(lua, &values)
+            })?;
             let pcall = scope.create_function(|lua, values| bridge.pcall(lua, &values))?;
             let is_function = self.kind == Kind::Functions;
             self.run.call::<(bool, Value)>((
@@ -219,8 +236,21 @@ impl Bridge<'_> {
         }
     }
 
+    /// What the script's hook calls now and then: why the script has to end, if it has to.
+    fn look_up(&self) -> Option<&'static str> {
+        match self.engine.try_borrow_mut().ok()?.interrupt_script() {
+            Verdict::GoOn => None,
+            Verdict::Killed => Some(KILLED),
+            Verdict::Ending => Some(ENDING),
+        }
+    }
+
     fn execute(&self, values: &MultiValue) -> mlua::Result<Reply> {
-        self.shared.spend(CALL_COST)?;
+        if self.shared.spend(CALL_COST)?
+            && let Some(reason) = self.look_up()
+        {
+            return Err(Raised::Fatal(reason.into()).into());
+        }
         let request = redis_api::words(values)?;
         let Ok(mut engine) = self.engine.try_borrow_mut() else {
             return Err(redis_api::error("redis.call inside of redis.call"));
@@ -234,6 +264,9 @@ impl Bridge<'_> {
         };
         if row.has(Flag::Write) {
             self.has_written.set(true);
+            if let Some(running) = &mut engine.running {
+                running.has_written = true;
+            }
         }
         Ok(engine.call(self.session, row, &request, Caller::Script))
     }

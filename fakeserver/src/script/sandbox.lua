@@ -1,6 +1,6 @@
 -- What a script's environment needs of Lua itself: places where errors are caught, since an error that the server raises is
 -- not yet the value that a script has to see, and stand-ins for tables that scripts may not change.
-local raw_pcall, raw_xpcall, raw_resume, raw_next, raw_type, handler, as_value, refuse_xpcall, real, api = ...
+local raw_pcall, raw_xpcall, raw_resume, raw_next, raw_type, handler, as_value, is_fatal, refuse_xpcall, real, api = ...
 local select, unpack, getmetatable = real.select, real.unpack, real.getmetatable
 local string_sub, string_gsub = real.string.sub, real.string.gsub
 
@@ -85,7 +85,11 @@ function real.xpcall(...)
     return call_boxed()
   end, function(err)
     local kind = raw_type(err)
-    if kind == 'userdata' then err = as_value(err) end
+    if kind == 'userdata' then
+      -- Raised inside of a handler, the end of the script would be taken for an error of the handler.
+      if is_fatal(err) then return err end
+      err = as_value(err)
+    end
     if kind == 'string' then err = without_place(err) end
     return on_error(err)
   end))

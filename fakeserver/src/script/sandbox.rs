@@ -4,11 +4,12 @@
 //! metatable reads from the real one and refuses writes; `pairs`, `next`, `rawget` and the like see through it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use mlua::chunk::ChunkMode;
 use mlua::{
-    Function, HookTriggers, Lua, LuaOptions, MultiValue, RegistryKey, StdLib, Table, Value, VmState,
+    Function, HookTriggers, Lua, LuaOptions, LuaString, MultiValue, RegistryKey, StdLib, Table,
+    Value, VmState,
 };
 
 use super::arguments::{Arguments, as_number, number_text, type_name};
@@ -16,16 +17,19 @@ use super::protect::{add_seeing_through, protect, remove_from_functions};
 use super::raise::{Raised, failed, library_error, library_error_at};
 use super::random::Lrand48;
 use super::{bit, cjson, cmsgpack, redis_api, strings, structs, walk};
+use crate::config::Config;
 
 /// Instructions between two looks at the budget.
 const HOOK_PERIOD: u32 = 100_000;
-/// Instructions that a script may run unless a setting says otherwise: some seconds of work.
-const BUDGET: u64 = 200_000_000;
+/// The same for what is not done by instructions of Lua.
+const LOOK_UP_PERIOD: u64 = 1 << 17;
+/// Bytes of one buffer where memory has no limit: Lua's lengths are C's ints.
+const BUFFER_MAX: usize = i32::MAX as usize;
+/// Frames of a stack that are searched for the script's own.
+const FRAMES_MAX: usize = 200;
 /// What converting a value costs, in instructions: a table that holds another twice, and so on, stands for more values than
 /// there is time for.
 pub(super) const VALUE_COST: u64 = 100;
-/// Bytes that the Lua state may hold.
-const MEMORY_MAX: usize = 256 * 1024 * 1024;
 
 /// Globals of Lua 5.1 that scripts do not have.
 const REMOVED: [&str; 6] = [
@@ -45,16 +49,27 @@ pub(super) struct Shared {
     pub resp3: AtomicBool,
     /// Instructions that the running script has left.
     pub budget: AtomicU64,
+    /// Bytes that the Lua state may hold, and each buffer of ours.
+    pub memory_max: AtomicUsize,
+    /// `redis.call` is called by the hook, which has no other way to the engine.
+    pub is_interrupted: AtomicBool,
     pub random: Arc<Lrand48>,
 }
 
 impl Shared {
-    /// Charges work that is not done by instructions of Lua. Errors: the budget is used up.
-    pub(super) fn spend(&self, instructions: u64) -> mlua::Result<()> {
-        let left = self.budget.load(Relaxed).saturating_sub(instructions);
+    /// Whether so many bytes are more than a script may have at all.
+    pub(super) fn is_too_much(&self, bytes: usize) -> bool {
+        bytes > self.memory_max.load(Relaxed)
+    }
+
+    /// Charges work that is not done by instructions of Lua; whether it is time to look up from it. Errors: the budget is used
+    /// up.
+    pub(super) fn spend(&self, instructions: u64) -> mlua::Result<bool> {
+        let before = self.budget.load(Relaxed);
+        let left = before.saturating_sub(instructions);
         self.budget.store(left, Relaxed);
         if left > 0 {
-            Ok(())
+            Ok(before / LOOK_UP_PERIOD != left / LOOK_UP_PERIOD)
         } else {
             Err(budget_spent())
         }
@@ -79,12 +94,14 @@ pub(super) struct Sandbox {
 }
 
 impl Sandbox {
-    pub(super) fn new(random: Arc<Lrand48>, kind: Kind) -> mlua::Result<Sandbox> {
+    pub(super) fn new(random: Arc<Lrand48>, kind: Kind, config: &Config) -> mlua::Result<Sandbox> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new())?;
         let shared = Arc::new(Shared {
             resp3: AtomicBool::new(false),
-            budget: AtomicU64::new(BUDGET),
+            budget: AtomicU64::new(u64::MAX),
+            memory_max: AtomicUsize::new(BUFFER_MAX),
+            is_interrupted: AtomicBool::new(false),
             random,
         });
         walk::keep_next(&lua)?;
@@ -93,17 +110,18 @@ impl Sandbox {
             real.raw_set(name, Value::Nil)?;
         }
         add_libraries(&lua, &real, &shared)?;
+        let real_api: Table = real.raw_get("redis")?;
         let stand_ins = lua.create_table()?;
         strings::add(&lua, &real, &shared)?;
         let (run, mark, watch_insert, clean, protected) = add_catching(&lua, &real)?;
         strings::add_gsub(&lua, &real, &shared, &protected)?;
-        add_loading(&lua, &real)?;
+        add_loading(&lua, &real, &shared)?;
         add_seeing_through(&lua, &real, &stand_ins, &mark)?;
         if kind == Kind::Functions {
             remove_from_functions(&real)?;
         }
         let globals = protect(&lua, &real, &stand_ins, &watch_insert)?;
-        set_limits(&lua, &shared)?;
+        set_limits(&lua, &shared, real_api, config)?;
         Ok(Sandbox {
             lua,
             kind,
@@ -133,15 +151,22 @@ impl Sandbox {
     }
 
     /// Prepares for the next script.
-    pub(super) fn reset(&self) {
+    pub(super) fn reset(&self, config: &Config) {
         self.shared.resp3.store(false, Relaxed);
-        self.shared.budget.store(BUDGET, Relaxed);
+        let budget = match config.script_instructions_max {
+            0 => u64::MAX,
+            max => max,
+        };
+        self.shared.budget.store(budget, Relaxed);
     }
 
     /// Frees what a script left behind, if that is much: this Lua collects as it goes, not when memory runs out, so the next
     /// script would fail for the garbage of the last one.
     pub(super) fn recover(&self) {
-        if self.lua.used_memory() > MEMORY_MAX / 4 {
+        if self
+            .shared
+            .is_too_much(self.lua.used_memory().saturating_mul(4))
+        {
             // A collection calls nothing that could fail: there are no finalizers here.
             let _ = self.lua.gc_collect();
         }
@@ -160,6 +185,11 @@ fn compile(lua: &Lua, source: &[u8], name: &str) -> mlua::Result<Function> {
         .into_function()
         .map_err(|error| match error {
             mlua::Error::SyntaxError { message, .. } => Raised::Text(message.into_bytes()).into(),
+            // A limit of the parser has no place of its own, but for mlua it does, behind the text.
+            mlua::Error::RuntimeError(message) => {
+                let text = message.split("\nstack traceback:").next();
+                Raised::Text(text.unwrap_or_default().into()).into()
+            }
             error => error,
         })
 }
@@ -193,6 +223,9 @@ fn add_catching(lua: &Lua, real: &Table) -> mlua::Result<Prelude> {
         Value::Table(table) => table.raw_set(key, Value::Nil).map(|()| Value::Nil),
         value => Ok(value),
     })?;
+    let is_fatal = lua.create_function(|_, caught: Value| {
+        Ok(matches!(&caught, Value::Error(error) if is_fatal(error)))
+    })?;
     // Its caller is `xpcall`, so the place of the error is one level further out.
     let refuse_xpcall = lua.create_function(|lua, _: MultiValue| {
         let text = "bad argument #2 to 'xpcall' (value expected)";
@@ -217,6 +250,7 @@ fn add_catching(lua: &Lua, real: &Table) -> mlua::Result<Prelude> {
             kind,
             handler,
             as_value,
+            is_fatal,
             refuse_xpcall,
             real,
             api,
@@ -224,7 +258,7 @@ fn add_catching(lua: &Lua, real: &Table) -> mlua::Result<Prelude> {
 }
 
 /// Loading inside of a script: text only, and a reader function runs before the parser does, never inside of it.
-fn add_loading(lua: &Lua, real: &Table) -> mlua::Result<()> {
+fn add_loading(lua: &Lua, real: &Table, shared: &Arc<Shared>) -> mlua::Result<()> {
     let loadstring = lua.create_function(|lua, values: MultiValue| {
         let args = Arguments::new(lua, values);
         let source = args.string(1)?;
@@ -237,6 +271,7 @@ fn add_loading(lua: &Lua, real: &Table) -> mlua::Result<()> {
     real.raw_set("loadstring", loadstring)?;
     let xpcall: Function = real.raw_get("xpcall")?;
     let handler: Function = real.raw_get("__redis__err__handler")?;
+    let shared = Arc::clone(shared);
     let load = lua.create_function(move |lua, values: MultiValue| {
         let args = Arguments::new(lua, values);
         let name = match args.get(2) {
@@ -247,7 +282,7 @@ fn add_loading(lua: &Lua, real: &Table) -> mlua::Result<()> {
             return Err(args.type_error(1, "function", args.get(1)));
         };
         let read = || -> mlua::Result<(bool, Value)> { xpcall.call((reader, &handler)) };
-        match read_all(lua, read)? {
+        match read_all(lua, read, &shared)? {
             Ok(source) => load(lua, &source, &name),
             Err(error) => Ok((Value::Nil, error)),
         }
@@ -259,6 +294,7 @@ fn add_loading(lua: &Lua, real: &Table) -> mlua::Result<()> {
 fn read_all(
     lua: &Lua,
     read: impl Fn() -> mlua::Result<(bool, Value)>,
+    shared: &Shared,
 ) -> mlua::Result<Result<Vec<u8>, Value>> {
     let mut source = Vec::new();
     loop {
@@ -276,7 +312,7 @@ fn read_all(
                 source.extend_from_slice(number_text(n).as_bytes());
             }
         }
-        if source.len() > MEMORY_MAX {
+        if shared.is_too_much(source.len()) {
             return Err(Raised::Text(b"not enough memory".to_vec()).into());
         }
     }
@@ -319,22 +355,42 @@ pub(super) fn unlimited<T>(lua: &Lua, work: impl FnOnce() -> T) -> T {
     // Setting a limit fails only for states with an allocator of another kind.
     let limited = lua.set_memory_limit(0);
     let result = work();
-    if limited.is_ok() {
-        let _ = lua.set_memory_limit(MEMORY_MAX);
+    if let Ok(limit) = limited {
+        let _ = lua.set_memory_limit(limit);
     }
     result
 }
 
-fn set_limits(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<()> {
-    let budget = Arc::clone(shared);
+fn set_limits(lua: &Lua, shared: &Arc<Shared>, api: Table, config: &Config) -> mlua::Result<()> {
+    let shared = Arc::clone(shared);
+    let memory_max = match config.script_memory_max {
+        0 => BUFFER_MAX,
+        max => max,
+    };
+    shared.memory_max.store(memory_max, Relaxed);
+    // For Lua 0 is no limit, too.
+    lua.set_memory_limit(config.script_memory_max)?;
     lua.set_global_hook(
         HookTriggers::new().every_nth_instruction(HOOK_PERIOD),
-        move |_, _| {
-            budget.spend(u64::from(HOOK_PERIOD))?;
+        move |lua, _| {
+            shared.spend(u64::from(HOOK_PERIOD))?;
+            look_up(lua, &shared, &api)?;
             Ok(VmState::Continue)
         },
-    )?;
-    lua.set_memory_limit(MEMORY_MAX).map(drop)
+    )
+}
+
+/// Lets the engine see to others. Errors: the script has to end.
+fn look_up(lua: &Lua, shared: &Shared, api: &Table) -> mlua::Result<()> {
+    let call: Function = api.raw_get("call")?;
+    shared.is_interrupted.store(true, Relaxed);
+    let reason = unlimited(lua, || call.call::<Option<LuaString>>(()));
+    shared.is_interrupted.store(false, Relaxed);
+    match reason {
+        Ok(Some(reason)) => Err(Raised::Fatal(reason.as_bytes().to_vec()).into()),
+        // It fails if no script runs, as while a library is loaded.
+        Ok(None) | Err(_) => Ok(()),
+    }
 }
 
 /// Makes a table of an uncaught error: its text, and where in the script it was raised (`script_lua.c`, the handler of
@@ -351,10 +407,14 @@ fn handle_error(lua: &Lua, error: Value) -> mlua::Result<Table> {
             )
         })
     };
-    let raised = place(1);
-    let raised = match raised {
-        Some((true, ..)) => place(2),
-        other => other,
+    let raised = if matches!(&error, Value::Error(error) if is_fatal(error)) {
+        // It comes from outside, or through code of ours: what counts is where the script was.
+        let of_script = |source: &str| source.starts_with("@user_");
+        (1..FRAMES_MAX).find_map(|level| {
+            place(level).filter(|(_, source, _)| source.as_deref().is_some_and(of_script))
+        })
+    } else {
+        place(1).and_then(|raised| if raised.0 { place(2) } else { Some(raised) })
     };
     let error = match error {
         Value::Error(error) => match Raised::of(&error) {
@@ -378,6 +438,10 @@ fn handle_error(lua: &Lua, error: Value) -> mlua::Result<Table> {
         table.raw_set("line", line.map_or(-1, |line| line as i64))?;
     }
     Ok(table)
+}
+
+fn is_fatal(error: &mlua::Error) -> bool {
+    matches!(error.downcast_ref::<Raised>(), Some(Raised::Fatal(_)))
 }
 
 fn error_table(lua: &Lua, text: &[u8]) -> mlua::Result<Table> {

@@ -11,8 +11,6 @@ use super::pattern::{Capture, Matcher, PatternError};
 use super::raise::{Raised, library_error};
 use super::sandbox::{Shared, budget_spent};
 
-/// Longest string that is made at once.
-const LEN_MAX: usize = 256 * 1024 * 1024;
 /// Values that Lua's stack holds (`LUAI_MAXCSTACK`).
 const STACK_MAX: i64 = 8_000;
 /// Bytes that make a search with a pattern.
@@ -31,7 +29,9 @@ pub(super) fn add(lua: &Lua, real: &Table, shared: &Arc<Shared>) -> mlua::Result
     let gmatch = lua.create_function(move |lua, values| gmatch(lua, values, &budget))?;
     string.raw_set("gmatch", &gmatch)?;
     string.raw_set("gfind", gmatch)?;
-    string.raw_set("rep", lua.create_function(rep)?)?;
+    let budget = Arc::clone(shared);
+    let rep = lua.create_function(move |lua, values| rep(lua, values, &budget))?;
+    string.raw_set("rep", rep)?;
     real.raw_set("unpack", lua.create_function(unpack)?)
 }
 
@@ -230,7 +230,7 @@ fn gsub(
         if anchored {
             break;
         }
-        if out.len() > LEN_MAX {
+        if shared.is_too_much(out.len()) {
             return Err(Raised::Text(b"not enough memory".to_vec()).into());
         }
     }
@@ -335,7 +335,7 @@ fn matcher_text<'a>(matcher: &Matcher<'a>, start: usize, end: usize) -> &'a [u8]
 }
 
 /// `string.rep(text, count)`
-fn rep(lua: &Lua, values: MultiValue) -> mlua::Result<LuaString> {
+fn rep(lua: &Lua, values: MultiValue, shared: &Shared) -> mlua::Result<LuaString> {
     let args = Arguments::new(lua, values);
     let text = args.text(1)?;
     // The count is an int in C.
@@ -345,7 +345,7 @@ fn rep(lua: &Lua, values: MultiValue) -> mlua::Result<LuaString> {
     } else {
         count.max(0) as usize
     };
-    if text.len().saturating_mul(count) > LEN_MAX {
+    if shared.is_too_much(text.len().saturating_mul(count)) {
         return Err(Raised::Text(b"not enough memory".to_vec()).into());
     }
     lua.create_string(text.repeat(count))

@@ -5,6 +5,10 @@ use mlua::{IntoLua, Lua, LuaString, Table, Value};
 use super::{InvalidNumbers, Settings};
 use crate::script::raise::library_error;
 
+/// Nesting beyond which a text is refused, whatever the setting: each level takes a place of Lua's stack. In 7.0.15 there is
+/// room for 7,998.
+const DEPTH_MAX: usize = 7_000;
+
 /// One token; strings are left in the decoder's buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Token {
@@ -153,7 +157,7 @@ impl Decoder<'_> {
     /// Opens a table and reads on to its first value; the table itself if it is empty.
     fn begin(&mut self, token: Token, open: &mut Vec<Open>) -> mlua::Result<Option<Value>> {
         let (depth, at) = (open.len() + 1, self.at);
-        if depth > self.settings.decode_depth_max {
+        if depth > self.settings.decode_depth_max.min(DEPTH_MAX) {
             let text = format!("Found too many nested data structures ({depth}) at character {at}");
             return Err(library_error(self.lua, text));
         }

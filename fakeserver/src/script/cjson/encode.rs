@@ -70,7 +70,7 @@ impl<'a> Encoder<'a> {
             Value::String(text) => self.string(&text.as_bytes()),
             Value::Table(table) => {
                 let depth = open.len() + 1;
-                if depth > self.settings.encode_depth_max {
+                if depth > self.settings.encode_depth_max.min(DEPTH_MAX) {
                     let text = format!("Cannot serialise, excessive nesting ({depth})");
                     return Err(library_error(self.lua, text));
                 }
@@ -79,7 +79,7 @@ impl<'a> Encoder<'a> {
             value if value.is_null() => self.out.extend_from_slice(b"null"),
             other => return Err(self.refused(other, "type not supported")),
         }
-        if self.out.len() > OUTPUT_MAX {
+        if self.budget.is_too_much(self.out.len()) {
             return Err(Raised::Text(b"not enough memory".to_vec()).into());
         }
         Ok(())
@@ -208,6 +208,9 @@ impl<'a> Encoder<'a> {
     }
 }
 
+/// Nesting beyond which 7.0.15 is out of Lua stack, whatever the setting.
+const DEPTH_MAX: usize = 7_997;
+
 /// A table that is being encoded.
 struct Open {
     is_array: bool,
@@ -241,9 +244,6 @@ impl Items {
 
 /// Pairs that may be held at once: Rust has room for some thousand values of Lua.
 const HELD_MAX: usize = 1000;
-
-/// Longest text that is made.
-const OUTPUT_MAX: usize = 256 * 1024 * 1024;
 
 fn hex_escape(byte: u8) -> [u8; 6] {
     let digit = |nibble: u8| {
