@@ -221,7 +221,9 @@ impl Drop for Real {
 /// Forgets all that an earlier test can have left behind.
 fn empty(control: &mut Raw) {
     for request in [
-        &["FLUSHALL"][..],
+        // A test that failed amid a pause would keep the next ones waiting.
+        &["CLIENT", "UNPAUSE"][..],
+        &["FLUSHALL"],
         &["SCRIPT", "FLUSH"],
         &["FUNCTION", "FLUSH"],
         &["CONFIG", "RESETSTAT"],

@@ -17,7 +17,7 @@ use Flag::*;
 #[rustfmt::skip]
 pub(super) const FAMILY: Family = Family::new(Group::Scripting, &[
     //               name        arity  flags                                                                   keys                  handler
-    Command::control("FCALL",    -3,    &[NoScript, Stale, SkipMonitor, NoMandatoryKeys, MovableKeys],           KeySpec::CountAt(2), fcall).declared_by(of_function).since("7.0.0"),
+    Command::control("FCALL",    -3,    &[NoScript, Stale, SkipMonitor, NoMandatoryKeys, MovableKeys],           KeySpec::CountAt(2), fcall).declared_by(of_function_if_any).since("7.0.0"),
     Command::control("FCALL_RO", -3,    &[ReadOnly, NoScript, Stale, SkipMonitor, NoMandatoryKeys, MovableKeys], KeySpec::CountAt(2), fcall).declared_by(of_function).since("7.0.0"),
     Command::container("FUNCTION", -2,  &[], &[
         Command::control("DELETE",   3, &[Write, NoScript],                                                     KeySpec::None,        delete).since("7.0.0"),
@@ -54,6 +54,16 @@ fn fcall(call: &mut ControlCall<'_>) -> CommandResult {
 /// What FCALL does, as the function that it names declares.
 fn of_function(engine: &Engine, request: &Request) -> Option<Effects> {
     engine.scripts.functions.effects(request.get(1)?)
+}
+
+/// The same for FCALL, which a pause of writes holds back too if there is no such function, though its row does not say so.
+fn of_function_if_any(engine: &Engine, request: &Request) -> Option<Effects> {
+    let unknown = Effects {
+        writes: false,
+        needs_memory: false,
+        replicates: true,
+    };
+    of_function(engine, request).or(Some(unknown))
 }
 
 /// `FUNCTION DELETE library`: forgets a library and its functions. Errors: there is none of this name.
