@@ -1,5 +1,5 @@
 //! What cjson, cmsgpack and struct read: what was read and written has the same length from then on. (The order of a table's
-//! fields may change, and of MessagePack's tables those get lost that are too deep, or hold nil.)
+//! fields may change, and of `MessagePack`'s tables those get lost that are too deep, or hold nil.)
 
 use fakeserver::Reply;
 
