@@ -65,6 +65,10 @@ pub struct Config {
     pub maxmemory: u64,
     /// `maxclients`
     pub maxclients: i64,
+    /// `min-replicas-max-lag`
+    pub min_replicas_max_lag: i64,
+    /// Replicas without which nothing is written, of which there are none (`min-replicas-to-write`).
+    pub min_replicas_to_write: i64,
     /// Milliseconds after which a script may be interrupted (`busy-reply-threshold`, once `lua-time-limit`).
     pub busy_reply_threshold: i64,
     /// Instructions of Lua after which a script is ended, 0 for no limit; not a setting of Redis, where only `SCRIPT KILL` ends
@@ -112,6 +116,8 @@ impl Default for Config {
             client_output_buffer_limit: OutputLimits::default(),
             maxmemory: 0,
             maxclients: 10_000,
+            min_replicas_max_lag: 10,
+            min_replicas_to_write: 0,
             busy_reply_threshold: 5000,
             script_instructions_max: 10_000_000_000,
             script_memory_max: 256 * 1024 * 1024,
@@ -125,6 +131,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Whether writes are refused, since there are no replicas.
+    pub(crate) fn lacks_replicas(&self) -> bool {
+        self.min_replicas_to_write > 0 && self.min_replicas_max_lag > 0
+    }
+
     /// Whether a client at `address` may call a protected command. Errors: it may not.
     pub(crate) fn check_protected(&self, row: &Row, address: &str) -> Result<(), CommandError> {
         let container = row.full_name().split('|').next().unwrap_or_default();

@@ -3,7 +3,8 @@
 
 use crate::blocking::{Blocked, Wait};
 use crate::command::{
-    Access, Caller, ControlCall, Flag, Handler, ReadCall, Row, WriteCall, is_exhausted, lookup,
+    Access, Caller, ControlCall, Effects, Flag, Handler, ReadCall, Row, WriteCall, is_exhausted,
+    lookup,
 };
 use crate::engine::{Engine, OUTPUT_CHECK_MIN};
 use crate::error::CommandError;
@@ -51,7 +52,7 @@ impl Engine {
     fn answer(&mut self, id: SessionId, request: &Request) -> Reply {
         let named = lookup(request.name());
         let admitted =
-            resolve_from(named, request).and_then(|row| self.admit(id, row).map(|()| row));
+            resolve_from(named, request).and_then(|row| self.admit(id, row, request).map(|()| row));
         let row = match admitted {
             Ok(row) => row,
             Err(error) => {
@@ -59,7 +60,7 @@ impl Engine {
                 return self.reject(id, named, error);
             }
         };
-        if self.holds_back(id, row) {
+        if self.holds_back(id, row, request) {
             self.postpone(id, request);
             return Reply::Nothing;
         }
@@ -104,7 +105,16 @@ impl Engine {
     }
 
     /// The checks that depend on the session, in Redis' order.
-    fn admit(&mut self, id: SessionId, row: &'static Row) -> Result<(), CommandError> {
+    fn admit(
+        &mut self,
+        id: SessionId,
+        row: &'static Row,
+        request: &Request,
+    ) -> Result<(), CommandError> {
+        // Of the script that makes the server busy, not of those who are told so.
+        if !self.is_busy() {
+            self.out_of_memory = self.config.maxmemory > 0 && is_exhausted(self);
+        }
         let Some(session) = self.sessions.get(&id) else {
             return Ok(());
         };
@@ -118,12 +128,12 @@ impl Engine {
         if session.transaction.is_some() && row.has(Flag::NoMulti) {
             return Err(CommandError::NotAllowedInTransaction);
         }
-        if self.config.maxmemory > 0
-            && needs_memory(session, row)
-            && !self.is_busy()
-            && is_exhausted(self)
-        {
+        if self.out_of_memory && !self.is_busy() && self.needs_memory(session, row, request) {
             return Err(CommandError::OutOfMemory);
+        }
+        if self.config.lacks_replicas() && self.may(session, row, request, |effects| effects.writes)
+        {
+            return Err(CommandError::NotEnoughReplicas);
         }
         if session.protocol == Protocol::Resp2
             && !row.has(Flag::Subscriber)
@@ -135,6 +145,29 @@ impl Engine {
             Some(busy) if !row.has(Flag::AllowBusy) => Err(busy),
             _ => Ok(()),
         }
+    }
+
+    /// Whether a command, or one of those that EXEC will run, may need more memory; a queue of any commands does.
+    fn needs_memory(&self, session: &Session, row: &Row, request: &Request) -> bool {
+        let queues = session.transaction.is_some() && !row.has(Flag::NoQueue);
+        queues || self.may(session, row, request, |effects| effects.needs_memory)
+    }
+
+    /// Whether a command, or one of those that EXEC will run, does something.
+    pub(crate) fn may(
+        &self,
+        session: &Session,
+        row: &Row,
+        request: &Request,
+        something: fn(&Effects) -> bool,
+    ) -> bool {
+        let mut queued = session
+            .transaction
+            .iter()
+            .filter(|_| row.has(Flag::EndsTransaction))
+            .flat_map(|transaction| &transaction.queue);
+        something(&row.effects(self, request))
+            || queued.any(|queued| something(&queued.row.effects(self, &queued.request)))
     }
 
     /// Runs a command's handler and counts it; for EXEC's and scripts' commands too.
@@ -152,15 +185,19 @@ impl Engine {
         }
         let reply = self.execute(id, row, request, caller);
         self.stats.called(row, self.config.latency_tracking);
-        if let Reply::Error(error) = &reply {
-            self.stats.failed(row, error);
+        match &reply {
+            Reply::Error(_) if std::mem::take(&mut self.stats.is_counted) => {
+                self.stats.interrupted(row);
+            }
+            Reply::Error(error) => self.stats.failed(row, error),
+            _ => {}
         }
         if monitored && !row.has(Flag::SkipMonitor) {
             self.feed_monitors(id, request, caller);
         }
         // Time stands still inside of a command, so it took 0 microseconds.
         if self.config.slowlog_log_slower_than == 0 && !row.has(Flag::SkipSlowlog) {
-            self.log_slow(id, request);
+            self.log_slow(id, request, caller);
         }
         reply
     }
@@ -181,7 +218,7 @@ impl Engine {
         self.remove_due_keys_of(row, request);
         match row.handler() {
             Handler::Read(_) | Handler::Write(_) => {
-                let (reply, wait) = self.call_on_keyspace(row, request, None);
+                let (reply, wait) = self.call_on_keyspace(row, request, caller, None);
                 match wait {
                     Some(wait) if caller == Caller::Client => {
                         self.block(id, db, row, request, wait, reply)
@@ -211,6 +248,7 @@ impl Engine {
         &mut self,
         row: &'static Row,
         request: &Request,
+        caller: Caller,
         woken_by: Option<&[u8]>,
     ) -> (Reply, Option<Wait>) {
         match row.handler() {
@@ -222,13 +260,14 @@ impl Engine {
                     config: &self.config,
                     rng: &mut self.rng,
                     now: self.keyspace.now(),
+                    caller,
                     woken_by,
                     wait: None,
                 };
                 let reply = handler(&mut call).into();
                 (reply, call.wait)
             }
-            Handler::Write(handler) => self.call_write(row, request, handler, woken_by),
+            Handler::Write(handler) => self.call_write(row, request, handler, caller, woken_by),
             Handler::Control(_) | Handler::Container => (Reply::Nothing, None),
         }
     }
@@ -238,6 +277,7 @@ impl Engine {
         row: &'static Row,
         request: &Request,
         handler: fn(&mut WriteCall<'_>) -> Result<Reply, CommandError>,
+        caller: Caller,
         woken_by: Option<&[u8]>,
     ) -> (Reply, Option<Wait>) {
         let before = self.fingerprint(row, request);
@@ -250,6 +290,7 @@ impl Engine {
             config: &self.config,
             rng: &mut self.rng,
             now,
+            caller,
             woken_by,
             wait: None,
         };
@@ -385,7 +426,8 @@ impl Engine {
         self.keyspace.set_now(self.now);
         self.keyspace.select(blocked.db);
         self.remove_due_keys_of(blocked.row, &blocked.request);
-        let (reply, wait) = self.call_on_keyspace(blocked.row, &blocked.request, Some(key));
+        let (reply, wait) =
+            self.call_on_keyspace(blocked.row, &blocked.request, Caller::Client, Some(key));
         if wait.is_none() {
             self.unblock(id);
             if let Reply::Error(error) = &reply {
@@ -423,24 +465,12 @@ fn resolve_from(
 }
 
 /// The row that a request names, whatever its arity.
-fn find(request: &Request) -> Option<&'static Row> {
+pub(crate) fn find(request: &Request) -> Option<&'static Row> {
     let row = lookup(request.name())?;
     match request.get(1) {
         Some(name) if !row.subcommands().is_empty() => row.subcommand(name),
         _ => Some(row),
     }
-}
-
-/// Whether a command, or one of those that EXEC will run, may need more memory; a queue of any commands does.
-fn needs_memory(session: &Session, row: &Row) -> bool {
-    let mut queued = session
-        .transaction
-        .iter()
-        .flat_map(|transaction| &transaction.queue);
-    let queues = session.transaction.is_some() && !row.has(Flag::NoQueue);
-    row.has(Flag::DenyOom)
-        || queues
-        || row.has(Flag::EndsTransaction) && queued.any(|queued| queued.row.has(Flag::DenyOom))
 }
 
 /// Redis prints at most this many bytes of a name and of all arguments together.

@@ -16,7 +16,7 @@ use crate::pubsub::PubSub;
 use crate::running::{Interlude, Running};
 use crate::session::{Session, SessionId, Silence, Sink};
 use crate::slowlog::SlowLog;
-use crate::stats::ServerStats;
+use crate::stats::{ScriptFigures, ServerStats};
 use crate::value::Blob;
 use crate::wire::{Limits, Protocol, ProtocolError, Reply, Request, RequestDecoder};
 
@@ -53,6 +53,8 @@ pub struct Engine {
     pub(crate) pause: Pause,
     pub(crate) stats: ServerStats,
     pub(crate) slowlog: SlowLog,
+    /// Memory was used up when the running client's command came in.
+    pub(crate) out_of_memory: bool,
     /// When the data was last saved, in seconds since the epoch (`LASTSAVE`).
     pub(crate) saved_at: i64,
     /// `SHUTDOWN` was called.
@@ -107,6 +109,7 @@ impl Engine {
             pause: Pause::default(),
             stats: ServerStats::new(),
             slowlog: SlowLog::default(),
+            out_of_memory: false,
             saved_at: now.seconds(),
             shutdown: false,
             ready: BTreeSet::new(),
@@ -312,6 +315,18 @@ impl Engine {
         self.sessions
             .get(&id)
             .is_some_and(|session| session.blocked.is_some())
+    }
+
+    /// What scripts and functions there are.
+    #[cfg(feature = "lua")]
+    pub(crate) fn script_figures(&self) -> ScriptFigures {
+        self.scripts.figures()
+    }
+
+    /// What scripts and functions there are: none.
+    #[cfg(not(feature = "lua"))]
+    pub(crate) fn script_figures(&self) -> ScriptFigures {
+        ScriptFigures::default()
     }
 
     /// Closes a connection on another client's order: it takes part in nothing any more.

@@ -227,6 +227,9 @@ pub enum CommandError {
     /// An integer argument that is none, or does not fit.
     #[error("ERR value is not an integer or out of range")]
     NotAnInteger,
+    /// A write while there are fewer replicas than `min-replicas-to-write`.
+    #[error("NOREPLICAS Not enough good replicas to write.")]
+    NotEnoughReplicas,
     /// A number of keys below 1.
     #[error("ERR numkeys should be greater than 0")]
     NumkeysNotPositive,

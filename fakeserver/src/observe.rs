@@ -2,12 +2,13 @@
 
 use std::fmt::Write;
 
-use crate::command::{Caller, Flag, Row};
+use crate::command::{Caller, Row};
 use crate::engine::Engine;
 use crate::keyspace::KeyEvent;
 use crate::pause::PauseMode;
 use crate::pubsub::Topic;
 use crate::session::SessionId;
+use crate::value::Blob;
 use crate::wire::{Reply, Request};
 
 impl Engine {
@@ -86,10 +87,14 @@ impl Engine {
     }
 
     /// Puts a command into the slow log.
-    pub(crate) fn log_slow(&mut self, id: SessionId, request: &Request) {
+    pub(crate) fn log_slow(&mut self, id: SessionId, request: &Request, caller: Caller) {
         let (now, len_max) = (self.now, self.config.slowlog_max_len.max(0) as usize);
         if let Some(session) = self.sessions.get(&id) {
-            let client = (&*session.address, &session.name);
+            // What scripts call comes from a client of the server's own.
+            let client = match caller {
+                Caller::Script => ("?:0", &Blob::default()),
+                Caller::Client | Caller::Exec => (&*session.address, &session.name),
+            };
             self.slowlog.push(request, client, now, len_max);
         }
     }
@@ -100,19 +105,16 @@ impl Engine {
     }
 
     /// Whether `CLIENT PAUSE` holds back this command.
-    pub(crate) fn holds_back(&self, id: SessionId, row: &Row) -> bool {
-        let writes = |row: &Row| row.has(Flag::Write) || row.has(Flag::MayReplicate);
+    pub(crate) fn holds_back(&self, id: SessionId, row: &Row, request: &Request) -> bool {
+        let Some(session) = self.sessions.get(&id) else {
+            return false;
+        };
         match self.pause.mode(self.now) {
             None => false,
             Some(PauseMode::All) => true,
-            Some(PauseMode::Write) if row.has(Flag::EndsTransaction) => {
-                let session = self.sessions.get(&id);
-                let transaction = session.and_then(|session| session.transaction.as_ref());
-                transaction.is_some_and(|transaction| {
-                    transaction.queue.iter().any(|queued| writes(queued.row))
-                })
-            }
-            Some(PauseMode::Write) => writes(row),
+            Some(PauseMode::Write) => self.may(session, row, request, |effects| {
+                effects.writes || effects.replicates
+            }),
         }
     }
 

@@ -20,7 +20,6 @@ pub(crate) enum ScriptKind {
     /// `EVAL` and its kin; `SCRIPT KILL`.
     Eval,
     /// `FCALL` and its kin; `FUNCTION KILL`.
-    #[allow(dead_code, reason = "only a build with functions makes them")]
     Function,
 }
 
@@ -138,6 +137,16 @@ impl Engine {
                 is_killed: true, ..
             }) => Verdict::Killed,
             _ => Verdict::GoOn,
+        }
+    }
+
+    /// How long the script under way has run so far, in milliseconds.
+    pub(crate) fn script_duration_ms(&self) -> i64 {
+        let driver = self.interlude.as_ref().and_then(std::sync::Weak::upgrade);
+        let since = self.running.and_then(|running| running.since);
+        match (driver, since) {
+            (Some(driver), Some(since)) => (driver.now().micros() - since.micros()) / 1000,
+            _ => 0,
         }
     }
 

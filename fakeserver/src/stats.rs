@@ -20,6 +20,18 @@ pub(crate) struct CommandStats {
     pub failed: u64,
 }
 
+/// What scripts and functions there are, and what they take; sizes are in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ScriptFigures {
+    pub scripts: usize,
+    pub scripts_size: usize,
+    pub scripts_lua_size: usize,
+    pub libraries: usize,
+    pub functions: usize,
+    pub functions_size: usize,
+    pub functions_lua_size: usize,
+}
+
 /// What the server did since the last reset.
 #[derive(Debug)]
 pub(crate) struct ServerStats {
@@ -31,6 +43,8 @@ pub(crate) struct ServerStats {
     pub connections_rejected: u64,
     pub commands_processed: u64,
     pub error_replies: u64,
+    /// The error that the running script ends with was counted when a command of it failed.
+    pub is_counted: bool,
     pub input_bytes: u64,
     pub output_bytes: u64,
     pub reads: u64,
@@ -46,6 +60,7 @@ impl ServerStats {
             connections_rejected: 0,
             commands_processed: 0,
             error_replies: 0,
+            is_counted: false,
             input_bytes: 0,
             output_bytes: 0,
             reads: 0,

@@ -60,6 +60,7 @@ pub(crate) struct ReadCall<'a> {
     pub config: &'a Config,
     pub rng: &'a mut fastrand::Rng,
     pub now: Timestamp,
+    pub caller: Caller,
     /// The key that woke the client whose command is run again; nothing at the first try.
     pub woken_by: Option<&'a [u8]>,
     /// What the handler waits for, if it cannot be served now.
@@ -74,6 +75,7 @@ pub(crate) struct WriteCall<'a> {
     pub config: &'a Config,
     pub rng: &'a mut fastrand::Rng,
     pub now: Timestamp,
+    pub caller: Caller,
     /// The key that woke the client whose command is run again; nothing at the first try.
     pub woken_by: Option<&'a [u8]>,
     /// Set by [`WriteCall::wait_for`].

@@ -183,6 +183,12 @@ fn description(row: &'static Row) -> Reply {
         })
     };
     let categories = categories(row).map(|name| Reply::Simple(name.into()));
+    let subcommands = row.subcommands().iter().map(|row| description(row));
+    // The empty set, but an array of those that are there.
+    let subcommands = match subcommands.len() {
+        0 => Reply::Set(Vec::new()),
+        _ => Reply::Array(subcommands.collect()),
+    };
     Reply::Array(vec![
         Reply::bulk(row.full_name()),
         Reply::Integer(row.arity().into()),
@@ -193,12 +199,7 @@ fn description(row: &'static Row) -> Reply {
         Reply::Set(categories.collect()),
         recorded_set("tips"),
         recorded_set("key_specs"),
-        Reply::Set(
-            row.subcommands()
-                .iter()
-                .map(|row| description(row))
-                .collect(),
-        ),
+        subcommands,
     ])
 }
 

@@ -64,6 +64,7 @@ fn stats(call: &mut ControlCall<'_>) -> CommandResult {
     let ratio = |name: &str, value: f64| (Reply::bulk(name), Reply::Double(value));
     let percent = |part: usize| part as f64 * 100.0 / used.max(1) as f64;
     let overhead = used - data;
+    let figures = call.engine.script_figures();
     let mut fields = vec![
         count("peak.allocated", used),
         count("total.allocated", used),
@@ -73,8 +74,8 @@ fn stats(call: &mut ControlCall<'_>) -> CommandResult {
         count("clients.normal", 0),
         count("cluster.links", 0),
         count("aof.buffer", 0),
-        count("lua.caches", 0),
-        count("functions.caches", 0),
+        count("lua.caches", figures.scripts_size),
+        count("functions.caches", figures.functions_size),
     ];
     for db in 0..call.engine.keyspace.databases() {
         let (keys, expires, _) = call.engine.keyspace.counts(DbIndex(db));
@@ -260,19 +261,9 @@ pub(super) fn info(lines: &mut Lines, engine: &Engine) {
     lines.lines([
         ("total_system_memory", "0".to_owned()),
         ("total_system_memory_human", human(0)),
-        ("used_memory_lua", "0".to_owned()),
-        ("used_memory_vm_eval", "0".to_owned()),
-        ("used_memory_lua_human", human(0)),
-        ("used_memory_scripts_eval", "0".to_owned()),
-        ("number_of_cached_scripts", "0".to_owned()),
-        ("number_of_functions", "0".to_owned()),
-        ("number_of_libraries", "0".to_owned()),
-        ("used_memory_vm_functions", "0".to_owned()),
-        ("used_memory_vm_total", "0".to_owned()),
-        ("used_memory_vm_total_human", human(0)),
-        ("used_memory_functions", "0".to_owned()),
-        ("used_memory_scripts", "0".to_owned()),
-        ("used_memory_scripts_human", human(0)),
+    ]);
+    script_info(lines, engine);
+    lines.lines([
         ("maxmemory", maxmemory.to_string()),
         ("maxmemory_human", human(maxmemory)),
         (
@@ -301,4 +292,24 @@ pub(super) fn info(lines: &mut Lines, engine: &Engine) {
         "lazyfree_pending_objects",
         "lazyfreed_objects",
     ]);
+}
+
+/// What scripts and functions take.
+fn script_info(lines: &mut Lines, engine: &Engine) {
+    let figures = engine.script_figures();
+    let lua_size = figures.scripts_lua_size + figures.functions_lua_size;
+    let size = figures.scripts_size + figures.functions_size;
+    lines.line("used_memory_lua", figures.scripts_lua_size);
+    lines.line("used_memory_vm_eval", figures.scripts_lua_size);
+    lines.line("used_memory_lua_human", human(figures.scripts_lua_size));
+    lines.line("used_memory_scripts_eval", figures.scripts_size);
+    lines.line("number_of_cached_scripts", figures.scripts);
+    lines.line("number_of_functions", figures.functions);
+    lines.line("number_of_libraries", figures.libraries);
+    lines.line("used_memory_vm_functions", figures.functions_lua_size);
+    lines.line("used_memory_vm_total", lua_size);
+    lines.line("used_memory_vm_total_human", human(lua_size));
+    lines.line("used_memory_functions", figures.functions_size);
+    lines.line("used_memory_scripts", size);
+    lines.line("used_memory_scripts_human", human(size));
 }

@@ -20,6 +20,8 @@ mod debug;
 mod digest;
 mod dump;
 mod expire;
+#[cfg(feature = "lua")]
+mod function;
 mod generic;
 mod hash;
 mod hello;
@@ -62,7 +64,7 @@ pub(crate) use call::{Caller, ControlCall, ReadCall, Words, WriteCall};
 pub use keys::{Access, KeySpec};
 pub(crate) use memory::is_exhausted;
 pub use table::{Command, Flag, Group, Row, lookup, rows};
-pub(crate) use table::{Family, Handler, row_count};
+pub(crate) use table::{Effects, Family, Handler, row_count};
 
 use crate::error::CommandError;
 use crate::wire::Reply;
@@ -79,6 +81,8 @@ const TABLE: &[Family] = &[
     dump::FAMILY,
     dump::SERVER_FAMILY,
     expire::FAMILY,
+    #[cfg(feature = "lua")]
+    function::FAMILY,
     generic::FAMILY,
     hash::FAMILY,
     lcs::FAMILY,

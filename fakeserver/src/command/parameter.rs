@@ -270,6 +270,8 @@ fn integer_field<'a>(config: &'a mut Config, name: &str) -> Option<&'a mut i64> 
         "list-compress-depth" => &mut config.list_compress_depth,
         "list-max-listpack-size" => &mut config.list_max_listpack_size,
         "maxclients" => &mut config.maxclients,
+        "min-replicas-max-lag" => &mut config.min_replicas_max_lag,
+        "min-replicas-to-write" => &mut config.min_replicas_to_write,
         "proto-max-bulk-len" => &mut config.proto_max_bulk_len,
         "set-max-intset-entries" => &mut config.set_max_intset_entries,
         "slowlog-log-slower-than" => &mut config.slowlog_log_slower_than,

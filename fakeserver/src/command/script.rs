@@ -1,21 +1,22 @@
 //! Scripting commands. Without the feature `lua` there are none.
 
-use super::{Command, CommandResult, ControlCall, Family, Flag, Group, KeySpec, Words};
+use super::introspect::help;
+use super::{Command, CommandResult, ControlCall, Effects, Family, Flag, Group, KeySpec, Words};
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::running::ScriptKind;
-use crate::script::{Invocation, Sha, run};
+use crate::script::{Invocation, ScriptFlags, Sha, run};
 use crate::value::number;
-use crate::wire::Reply;
+use crate::wire::{Reply, Request};
 use Flag::*;
 
 #[rustfmt::skip]
 pub(super) const FAMILY: Family = Family::new(Group::Scripting, &[
     //               name          arity  flags                                                                       keys                  handler
-    Command::control("EVAL",       -3,    &[NoScript, Stale, SkipMonitor, NoMandatoryKeys, MovableKeys, MayReplicate], KeySpec::CountAt(2), eval).since("2.6.0"),
-    Command::control("EVALSHA",    -3,    &[NoScript, Stale, SkipMonitor, NoMandatoryKeys, MovableKeys, MayReplicate], KeySpec::CountAt(2), evalsha).since("2.6.0"),
-    Command::control("EVALSHA_RO", -3,    &[ReadOnly, NoScript, Stale, SkipMonitor, NoMandatoryKeys, MovableKeys],     KeySpec::CountAt(2), evalsha).since("7.0.0"),
-    Command::control("EVAL_RO",    -3,    &[ReadOnly, NoScript, Stale, SkipMonitor, NoMandatoryKeys, MovableKeys],     KeySpec::CountAt(2), eval).since("7.0.0"),
+    Command::control("EVAL",       -3,    &[NoScript, Stale, SkipMonitor, NoMandatoryKeys, MovableKeys, MayReplicate], KeySpec::CountAt(2), eval).declared_by(of_source).since("2.6.0"),
+    Command::control("EVALSHA",    -3,    &[NoScript, Stale, SkipMonitor, NoMandatoryKeys, MovableKeys, MayReplicate], KeySpec::CountAt(2), evalsha).declared_by(of_sha).since("2.6.0"),
+    Command::control("EVALSHA_RO", -3,    &[ReadOnly, NoScript, Stale, SkipMonitor, NoMandatoryKeys, MovableKeys],     KeySpec::CountAt(2), evalsha).declared_by(of_sha).since("7.0.0"),
+    Command::control("EVAL_RO",    -3,    &[ReadOnly, NoScript, Stale, SkipMonitor, NoMandatoryKeys, MovableKeys],     KeySpec::CountAt(2), eval).declared_by(of_source).since("7.0.0"),
     Command::container("SCRIPT",   -2,    &[], &[
         Command::control("DEBUG",   3,    &[NoScript],                                                                KeySpec::None,        debug).since("3.2.0"),
         Command::control("EXISTS", -3,    &[NoScript],                                                                KeySpec::None,        exists).since("2.6.0"),
@@ -31,7 +32,7 @@ pub(super) const FAMILY: Family = Family::new(Group::Scripting, &[
 /// Errors: number of keys not an integer, negative or too great; the script does not compile; whatever the script raises;
 /// for `EVAL_RO` a write.
 fn eval(call: &mut ControlCall<'_>) -> CommandResult {
-    let keys = keys_count(call)?;
+    let keys = keys_count_of(call.request, || CommandError::NotAnInteger)?;
     let source = call.request.get(1).unwrap_or_default();
     evaluate(call, Sha::of(source), Some(source), keys)
 }
@@ -43,8 +44,21 @@ fn evalsha(call: &mut ControlCall<'_>) -> CommandResult {
     // A name of another length cannot be in the cache, and is refused before the number of keys is looked at.
     let sha = Sha::parse(call.request.get(1).unwrap_or_default())
         .ok_or_else(|| CommandError::custom("NOSCRIPT No matching script. Please use EVAL."))?;
-    let keys = keys_count(call)?;
+    let keys = keys_count_of(call.request, || CommandError::NotAnInteger)?;
     evaluate(call, sha, None, keys)
+}
+
+/// What EVAL does, if its script declares it.
+fn of_source(engine: &Engine, request: &Request) -> Option<Effects> {
+    let source = request.get(1)?;
+    let flags = engine.scripts.flags(&Sha::of(source), Some(source));
+    flags.and_then(ScriptFlags::effects)
+}
+
+/// What EVALSHA does, if its script is in the cache and declares it.
+fn of_sha(engine: &Engine, request: &Request) -> Option<Effects> {
+    let flags = engine.scripts.flags(&Sha::parse(request.get(1)?)?, None);
+    flags.and_then(ScriptFlags::effects)
 }
 
 fn evaluate(
@@ -63,10 +77,14 @@ fn evaluate(
     run(call.engine, sha, source, &invocation)
 }
 
-fn keys_count(call: &ControlCall<'_>) -> Result<usize, CommandError> {
-    let count = call.request.get(2).and_then(number::parse_integer);
-    let count = count.ok_or(CommandError::NotAnInteger)?;
-    if count > call.request.len() as i64 - 3 {
+/// The number of keys that a request for a script or a function names. Errors: `malformed`; too great; negative.
+pub(super) fn keys_count_of(
+    request: &Request,
+    malformed: impl FnOnce() -> CommandError,
+) -> Result<usize, CommandError> {
+    let count = request.get(2).and_then(number::parse_integer);
+    let count = count.ok_or_else(malformed)?;
+    if count > request.len() as i64 - 3 {
         return Err(CommandError::custom(
             "ERR Number of keys can't be greater than number of args",
         ));
@@ -125,30 +143,3 @@ fn debug(call: &mut ControlCall<'_>) -> CommandResult {
         Err(CommandError::custom("ERR Use SCRIPT DEBUG YES/SYNC/NO"))
     }
 }
-
-/// `SCRIPT HELP`: replies with the subcommands' descriptions.
-fn help(_: &mut ControlCall<'_>) -> CommandResult {
-    Ok(Reply::Array(
-        HELP.iter().map(|line| Reply::simple(line)).collect(),
-    ))
-}
-
-const HELP: [&str; 17] = [
-    "SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-    "DEBUG (YES|SYNC|NO)",
-    "    Set the debug mode for subsequent scripts executed.",
-    "EXISTS <sha1> [<sha1> ...]",
-    "    Return information about the existence of the scripts in the script cache.",
-    "FLUSH [ASYNC|SYNC]",
-    "    Flush the Lua scripts cache. Very dangerous on replicas.",
-    "    When called without the optional mode argument, the behavior is determined by the",
-    "    lazyfree-lazy-user-flush configuration directive. Valid modes are:",
-    "    * ASYNC: Asynchronously flush the scripts cache.",
-    "    * SYNC: Synchronously flush the scripts cache.",
-    "KILL",
-    "    Kill the currently executing Lua script.",
-    "LOAD <script>",
-    "    Load a script into the scripts cache without executing it.",
-    "HELP",
-    "    Prints this help.",
-];

@@ -3,7 +3,8 @@
 use super::stream::{entry_reply, id_reply, parse_id};
 use super::stream_group::see_consumer;
 use super::{
-    Access, Command, CommandResult, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall,
+    Access, Caller, Command, CommandResult, Family, Flag, Group, KeySpec, ReadCall, Words,
+    WriteCall,
 };
 use crate::blocking::Wait;
 use crate::error::CommandError;
@@ -30,7 +31,7 @@ const WOKEN_COUNT: usize = 1000;
 ///
 /// Errors: `WRONGTYPE`; syntax; unbalanced list of streams; invalid id; not an integer; a negative time-out.
 fn xread(call: &mut ReadCall<'_>) -> CommandResult {
-    let query = Query::parse(call)?;
+    let query = Query::parse(call, call.caller)?;
     let mut after = Vec::with_capacity(query.keys.len());
     for (key, id) in query.keys.iter().zip(&query.ids) {
         // A client that waits goes on waiting if its key comes to hold another type.
@@ -78,7 +79,7 @@ fn xread(call: &mut ReadCall<'_>) -> CommandResult {
 ///
 /// Errors: those of XREAD; no such key or group; the key or group that a client waited for is gone.
 fn xreadgroup(call: &mut WriteCall<'_>) -> CommandResult {
-    let query = Query::parse(call)?;
+    let query = Query::parse(call, call.caller)?;
     let Some((group, consumer)) = query.group else {
         return Err(CommandError::GroupOptionMissing);
     };
@@ -255,7 +256,7 @@ struct Query<'a> {
 }
 
 impl<'a> Query<'a> {
-    fn parse(call: &impl Words<'a>) -> Result<Query<'a>, CommandError> {
+    fn parse(call: &impl Words<'a>, caller: Caller) -> Result<Query<'a>, CommandError> {
         let mut args = call.args();
         let is_group_command = call.row().has(Write);
         let mut query = Query {
@@ -268,6 +269,11 @@ impl<'a> Query<'a> {
         };
         while !args.is_empty() {
             if args.len() > 1 && args.keyword("BLOCK") {
+                if caller == Caller::Script {
+                    let text = b" command is not allowed with BLOCK option from scripts";
+                    let parts: [&[u8]; 3] = [b"ERR ", call.request().name(), text];
+                    return Err(CommandError::custom(parts.concat()));
+                }
                 let timeout = number::parse_integer(args.next()?);
                 let timeout = timeout.ok_or(CommandError::TimeoutNotAnInteger)?;
                 if timeout < 0 {

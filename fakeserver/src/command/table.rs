@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{CommandResult, ControlCall, KeySpec, ReadCall, TABLE, WriteCall};
+use crate::engine::Engine;
+use crate::wire::Request;
 
 /// The family that a command belongs to, as `COMMAND DOCS` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,6 +78,19 @@ pub(crate) enum Handler {
     Container,
 }
 
+/// What a command may do that is held back or refused at times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Effects {
+    pub writes: bool,
+    /// It may need more memory.
+    pub needs_memory: bool,
+    /// Others than the caller may notice it, though it does not write (PUBLISH).
+    pub replicates: bool,
+}
+
+/// What a request declares about its own effects, other than its row does: the script that it names.
+type Declared = fn(&Engine, &Request) -> Option<Effects>;
+
 /// One row of the command table, as its family's file writes it.
 #[derive(Clone, Copy, Debug)]
 pub struct Command {
@@ -86,6 +101,7 @@ pub struct Command {
     handler: Handler,
     since: &'static str,
     subcommands: &'static [Command],
+    declared: Option<Declared>,
 }
 
 impl Command {
@@ -104,6 +120,7 @@ impl Command {
             handler,
             since: "1.0.0",
             subcommands: &[],
+            declared: None,
         }
     }
 
@@ -156,6 +173,13 @@ impl Command {
     /// A command of the engine itself that also has subcommands (COMMAND).
     pub(crate) const fn with_subcommands(mut self, subcommands: &'static [Command]) -> Command {
         self.subcommands = subcommands;
+        self
+    }
+
+    /// What the command does depends on the script that it names.
+    #[cfg(feature = "lua")]
+    pub(crate) const fn declared_by(mut self, declared: Declared) -> Command {
+        self.declared = Some(declared);
         self
     }
 
@@ -233,6 +257,17 @@ impl Row {
             Flag::ReadOnly if matches!(self.command.handler, Handler::Read(_)) => true,
             flag => self.command.flags.contains(&flag),
         }
+    }
+
+    /// What a request for this command may do.
+    pub(crate) fn effects(&self, engine: &Engine, request: &Request) -> Effects {
+        let declared = self.command.declared;
+        let declared = declared.and_then(|declared| declared(engine, request));
+        declared.unwrap_or_else(|| Effects {
+            writes: self.has(Flag::Write),
+            needs_memory: self.has(Flag::DenyOom),
+            replicates: self.has(Flag::MayReplicate),
+        })
     }
 
     /// Where the keys are.

@@ -15,6 +15,8 @@ use crate::wire::Request;
 
 /// Stands for the script cache, which EVALSHA reads and EVAL fills. No key's hash, but for a coincidence that does no harm.
 const SCRIPT_CACHE: u64 = u64::MAX;
+/// Stands for what libraries of functions keep between calls.
+const FUNCTIONS: u64 = SCRIPT_CACHE - 1;
 
 /// What a command touches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -155,6 +157,7 @@ fn from_row(row: &'static Row, request: &Request) -> Footprint {
     match (row.group(), row.name()) {
         (Group::Scripting, "EVALSHA" | "EVALSHA_RO") => footprint.add(SCRIPT_CACHE, Access::Read),
         (Group::Scripting, "EVAL" | "EVAL_RO") => footprint.add(SCRIPT_CACHE, Access::Write),
+        (Group::Scripting, "FCALL" | "FCALL_RO") => footprint.add(FUNCTIONS, Access::Write),
         // CLIENT can see and close other connections.
         (Group::Connection, name) if name != "CLIENT" => return Footprint::default(),
         (Group::Transactions, "MULTI" | "DISCARD" | "UNWATCH" | "EXEC") => {
@@ -192,6 +195,16 @@ mod tests {
         assert!(!get.conflicts(&get));
         assert!(get.conflicts(&set) && set.conflicts(&get) && set.conflicts(&set));
         assert!(!set.conflicts(&other) && !get.conflicts(&other));
+    }
+
+    #[test]
+    fn functions_may_see_what_other_functions_keep() {
+        let session = SessionState::default();
+        let [one, other] = ["k", "other"].map(|key| footprint(&session, &["FCALL", "f", "1", key]));
+        assert!(one.conflicts(&other));
+        assert!(!one.conflicts(&footprint(&session, &["GET", "other"])));
+        let load = footprint(&session, &["FUNCTION", "LOAD", "code"]);
+        assert!(load.conflicts(&one));
     }
 
     #[test]

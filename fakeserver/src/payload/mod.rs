@@ -1,15 +1,21 @@
-//! What DUMP answers and RESTORE takes: a value as an RDB file of version 10 holds it, the version, and a checksum.
+//! What DUMP answers and RESTORE takes, and FUNCTION DUMP and RESTORE likewise: a value or libraries as an RDB file of version
+//! 10 holds them, the version, and a checksum.
 //!
 //! Written are the types that redis-server 7.0.15 writes, without compression; read are those that it reads, with compression
 //! and with the ziplists and zipmaps of its predecessors. Modules are neither.
 
 mod checksum;
 mod compact;
+#[cfg(feature = "lua")]
+mod functions;
 mod listpack;
 mod lzf;
 mod read;
 mod stream;
 mod write;
+
+#[cfg(feature = "lua")]
+pub(crate) use functions::{dump_functions, read_functions};
 
 use crate::config::Config;
 use crate::keyspace::Value;
@@ -45,10 +51,15 @@ mod code {
 pub(crate) fn dump(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     write::value(&mut out, value);
-    out.extend_from_slice(&VERSION.to_le_bytes());
-    let checksum = checksum::crc64(&out);
-    out.extend_from_slice(&checksum.to_le_bytes());
+    seal(&mut out);
     out
+}
+
+/// Appends the version and the checksum.
+fn seal(out: &mut Vec<u8>) {
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    let checksum = checksum::crc64(out);
+    out.extend_from_slice(&checksum.to_le_bytes());
 }
 
 /// The part of a payload that is the value, if the version is known and the checksum right.

@@ -115,7 +115,7 @@ fn hash(words: &[Blob], limits: HashLimits, seed: u64) -> Option<Value> {
 
 /// What is still to be read.
 #[derive(Debug)]
-pub(super) struct Reader<'a>(&'a [u8]);
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 /// A length, or the form of a string that has none.
 #[derive(Clone, Copy, Debug)]

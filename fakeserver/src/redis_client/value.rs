@@ -22,7 +22,10 @@ pub fn to_value(reply: Reply, protocol: Protocol) -> Value {
     match reply {
         Reply::Simple(text) if text == "OK" => Value::Okay,
         Reply::Simple(text) => Value::SimpleString(text.into_owned()),
+        Reply::Status(text) => Value::SimpleString(lossy(&text)),
         Reply::Error(error) => error_value(&error.to_bytes()),
+        // As of its parser, which gives up on replies that are nested so deep.
+        Reply::Deep(_) => error_value(b"ERR Maximum recursion depth exceeded"),
         Reply::Integer(n) => Value::Int(n),
         Reply::Bulk(bytes) => Value::BulkString(bytes.into_vec()),
         Reply::Null | Reply::NullArray | Reply::Nothing => Value::Nil,
@@ -58,8 +61,8 @@ pub fn to_value(reply: Reply, protocol: Protocol) -> Value {
         }
         Reply::Boolean(value) if resp3 => Value::Boolean(value),
         Reply::Boolean(value) => Value::Int(i64::from(value)),
-        Reply::BigNumber(digits) if resp3 => Value::BigNumber(String::from(digits).into_bytes()),
-        Reply::BigNumber(digits) => Value::BulkString(String::from(digits).into_bytes()),
+        Reply::BigNumber(digits) if resp3 => Value::BigNumber(digits.into_vec()),
+        Reply::BigNumber(digits) => Value::BulkString(digits.into_vec()),
         Reply::Verbatim(format, text) if resp3 => Value::VerbatimString {
             format: match &format {
                 b"txt" => VerbatimFormat::Text,
@@ -78,6 +81,10 @@ pub fn to_value(reply: Reply, protocol: Protocol) -> Value {
     }
 }
 
+fn lossy(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
 fn arrays_of_two(pairs: Vec<(Value, Value)>) -> Value {
     let items = pairs
         .into_iter()
@@ -93,7 +100,7 @@ fn error_value(text: &[u8]) -> Value {
 
 fn push_kind(kind: &Value) -> PushKind {
     let name = match kind {
-        Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::BulkString(bytes) => lossy(bytes),
         Value::SimpleString(text) => text.clone(),
         _ => String::new(),
     };

@@ -124,30 +124,29 @@ fn write_table(
     level: usize,
     budget: &Shared,
 ) -> mlua::Result<()> {
-    let mut pairs = Vec::new();
-    let (mut max, mut is_array) = (0.0_f64, true);
-    table.for_each(|key: Value, value: Value| {
+    // Twice, since Rust has room for some thousand values of Lua only.
+    let (mut max, mut is_array, mut len) = (0.0_f64, true, 0);
+    table.for_each(|key: Value, _: Value| {
         match as_number(&key) {
             Some(n) if n > 0.0 && n.fract() == 0.0 => max = max.max(n),
             _ => is_array = false,
         }
-        pairs.push((key, value));
+        len += 1;
         Ok(())
     })?;
-    if is_array && max == pairs.len() as f64 {
+    if is_array && max == len as f64 {
         // The length is the border that Lua finds, which for such a table is its count.
-        count(out, pairs.len(), [0x90, 0xdc, 0xdd]);
-        for index in 1..=pairs.len() {
+        count(out, len, [0x90, 0xdc, 0xdd]);
+        for index in 1..=len {
             write(out, &table.raw_get(index)?, level + 1, budget)?;
         }
         return Ok(());
     }
-    count(out, pairs.len(), [0x80, 0xde, 0xdf]);
-    for (key, value) in &pairs {
-        write(out, key, level + 1, budget)?;
-        write(out, value, level + 1, budget)?;
-    }
-    Ok(())
+    count(out, len, [0x80, 0xde, 0xdf]);
+    table.for_each(|key: Value, value: Value| {
+        write(out, &key, level + 1, budget)?;
+        write(out, &value, level + 1, budget)
+    })
 }
 
 fn count(out: &mut Vec<u8>, len: usize, [short, middle, long]: [u8; 3]) {

@@ -2,18 +2,22 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use mlua::{IntoLua, Lua, LuaString, Table, Value};
+use mlua::{Function, IntoLua, Lua, LuaString, Table, Value};
 
 use super::arguments::{as_number, truncate};
 use super::raise::Raised;
 use super::sandbox::{Shared, VALUE_COST};
+use super::walk;
 use crate::error::CommandError;
 use crate::value::{Blob, number};
-use crate::wire::Reply;
+use crate::wire::{Part, Reply};
 
-/// Nesting of a script's reply beyond which it ends in an error. 7.0.15 is out of Lua stack at 7,994 levels; writing and
-/// dropping a reply takes a level of the program's stack for each, so the limit is lower here.
-const DEPTH_MAX: usize = 1_000;
+/// Slots of Lua's stack with which 7.0.15 still converts a value. Each array around it takes one, so replies nest to 7,994 levels.
+const SLOTS_MAX: usize = 7_994;
+
+/// Levels of nesting that become values which own each other; writing and dropping those takes a level of the program's stack
+/// for each, so what is inside of more is [`Reply::Deep`].
+const NESTED_MAX: usize = 128;
 
 /// A command's reply as a script sees it.
 pub(super) fn to_lua(lua: &Lua, reply: Reply, resp3: bool) -> mlua::Result<Value> {
@@ -53,8 +57,8 @@ pub(super) fn to_lua(lua: &Lua, reply: Reply, resp3: bool) -> mlua::Result<Value
         Reply::Double(value) => string(lua, number::format_double(value).as_bytes()),
         Reply::Boolean(value) if resp3 => Ok(Value::Boolean(value)),
         Reply::Boolean(value) => Ok(Value::Integer(i64::from(value) as mlua::Integer)),
-        Reply::BigNumber(digits) if resp3 => field(lua, "big_number", &*digits),
-        Reply::BigNumber(digits) => string(lua, digits.as_bytes()),
+        Reply::BigNumber(digits) if resp3 => field(lua, "big_number", LuaString::wrap(&*digits)),
+        Reply::BigNumber(digits) => string(lua, &digits),
         Reply::Verbatim(format, text) if resp3 => {
             let parts = lua.create_table_with_capacity(0, 2)?;
             parts.raw_set("string", LuaString::wrap(&*text))?;
@@ -63,7 +67,9 @@ pub(super) fn to_lua(lua: &Lua, reply: Reply, resp3: bool) -> mlua::Result<Value
         }
         Reply::Verbatim(_, text) => string(lua, &text),
         Reply::Attribute(_, reply) | Reply::Spoken(_, reply) => to_lua(lua, *reply, resp3),
-        Reply::Several(_) | Reply::Nothing => Ok(Value::Nil),
+        Reply::Status(text) => field(lua, "ok", LuaString::wrap(&*text)),
+        // Only scripts make replies that deep, and they do not call each other.
+        Reply::Deep(_) | Reply::Several(_) | Reply::Nothing => Ok(Value::Nil),
     }
 }
 
@@ -91,87 +97,231 @@ fn sequence(lua: &Lua, items: Vec<Reply>, resp3: bool) -> mlua::Result<Value> {
 /// What a script returned as a reply. Its protocol is the script's own choice by `redis.setresp`.
 ///
 /// Tables that hold tables are walked with a stack of our own, since their nesting is the script's choice.
-pub(super) fn to_reply(value: Value, shared: &Shared) -> mlua::Result<Reply> {
-    let resp3 = shared.resp3.load(Relaxed);
+pub(super) fn to_reply(lua: &Lua, value: Value, shared: &Shared) -> mlua::Result<Reply> {
+    let (resp3, next) = (shared.resp3.load(Relaxed), walk::next(lua)?);
     let mut open: Vec<Open> = Vec::new();
-    let mut next = value;
+    let (mut value, mut slots) = (value, 0);
     let mut bytes = 0;
     loop {
         shared.spend(VALUE_COST)?;
         bytes += size_of::<Reply>();
-        if shared.is_too_much(bytes) {
-            return Err(Raised::Text(b"not enough memory".to_vec()).into());
-        }
-        let mut reply = match begin(next, resp3, open.len())? {
+        refuse_too_much(shared, bytes)?;
+        let mut reply = match begin(value, resp3, slots)? {
             Begun::Reply(reply) => {
                 bytes += text_len(&reply);
                 reply
             }
-            Begun::Open(table) => {
-                open.push(table);
+            Begun::Open(source) if open.len() >= NESTED_MAX => deep(lua, source, slots, shared)?,
+            Begun::Open(source) => {
+                open.push(Open::new(source, slots));
                 Reply::Nothing
             }
         };
-        next = loop {
+        (value, slots) = loop {
             let Some(innermost) = open.last_mut() else {
                 return Ok(reply);
             };
             innermost.take_in(std::mem::replace(&mut reply, Reply::Nothing));
-            match innermost.advance()? {
-                Some(value) => break value,
+            match innermost.advance(&next)? {
+                Some(value) => break (value, innermost.child_slots()),
                 None => reply = open.pop().map_or(Reply::Null, Open::finish),
             }
         };
     }
 }
 
+/// The same for a table far inside of others.
+fn deep(lua: &Lua, source: Source, slots: usize, shared: &Shared) -> mlua::Result<Reply> {
+    let (resp3, next) = (shared.resp3.load(Relaxed), walk::next(lua)?);
+    let parked = lua.create_table()?;
+    let mut parts = vec![source.part(0)];
+    // Each with the place of its own part.
+    let mut open = vec![(Open::new(source, slots), 0)];
+    let mut bytes = 0;
+    loop {
+        let depth = open.len();
+        let Some((innermost, at)) = open.last_mut() else {
+            return Ok(Reply::Deep(parts));
+        };
+        let Some(value) = innermost.advance(&next)? else {
+            let finished = innermost.source.part(innermost.taken);
+            if let Some(part) = parts.get_mut(*at) {
+                *part = finished;
+            }
+            open.pop();
+            if let Some((outer, _)) = open.last_mut() {
+                outer.source.fetch(&parked, depth - 1)?;
+            }
+            continue;
+        };
+        shared.spend(VALUE_COST)?;
+        bytes += size_of::<Part>();
+        refuse_too_much(shared, bytes)?;
+        let slots = innermost.child_slots();
+        match begin(value, resp3, slots)? {
+            Begun::Reply(reply) => {
+                bytes += text_len(&reply);
+                parts.push(Part::Reply(reply));
+            }
+            Begun::Open(source) => {
+                innermost.source.park(&parked, depth)?;
+                let at = parts.len();
+                parts.push(source.part(0));
+                open.push((Open::new(source, slots), at));
+            }
+        }
+    }
+}
+
+fn refuse_too_much(shared: &Shared, bytes: usize) -> mlua::Result<()> {
+    if shared.is_too_much(bytes) {
+        return Err(Raised::Text(b"not enough memory".to_vec()).into());
+    }
+    Ok(())
+}
+
 /// Bytes that a reply holds besides itself.
 fn text_len(reply: &Reply) -> usize {
     match reply {
-        Reply::Bulk(text) | Reply::Verbatim(_, text) => text.len(),
+        Reply::Bulk(text)
+        | Reply::Verbatim(_, text)
+        | Reply::Status(text)
+        | Reply::BigNumber(text) => text.len(),
         Reply::Simple(text) => text.len(),
-        Reply::BigNumber(digits) => digits.len(),
         _ => 0,
     }
 }
 
 enum Begun {
     Reply(Reply),
-    Open(Open),
+    Open(Source),
 }
 
-/// A table that is being converted. `Reply::Nothing` stands for the reply that is not there yet.
-enum Open {
-    Array(Table, Vec<Reply>),
-    Map(Vec<Value>, Vec<Reply>),
-    Set(Vec<Value>, Vec<Reply>),
+/// Where an aggregate's items come from.
+struct Source {
+    kind: Kind,
+    table: Value,
+    /// The key that was taken last, of a map or a set.
+    key: Value,
+    /// The value of that key, which comes next.
+    waiting: Value,
 }
 
-impl Open {
-    fn take_in(&mut self, reply: Reply) {
-        let (Open::Array(_, replies) | Open::Map(_, replies) | Open::Set(_, replies)) = self;
-        if reply != Reply::Nothing {
-            replies.push(reply);
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Array,
+    Map,
+    Set,
+}
+
+impl Source {
+    fn new(kind: Kind, table: Table) -> Source {
+        Source {
+            kind,
+            table: Value::Table(table),
+            key: Value::Nil,
+            waiting: Value::Nil,
         }
     }
 
-    fn advance(&mut self) -> mlua::Result<Option<Value>> {
-        Ok(match self {
-            Open::Array(table, replies) => match table.raw_get(replies.len() + 1)? {
-                Value::Nil => None,
-                value => Some(value),
-            },
-            Open::Map(values, _) | Open::Set(values, _) => values.pop(),
-        })
+    fn part(&self, items: usize) -> Part {
+        match self.kind {
+            Kind::Array => Part::Array(items),
+            Kind::Map => Part::Map(items / 2),
+            Kind::Set => Part::Set(items),
+        }
+    }
+
+    /// The next item; `taken` is how many there were.
+    fn advance(&mut self, taken: usize, next: &Function) -> mlua::Result<Value> {
+        let Value::Table(table) = &self.table else {
+            return Ok(Value::Nil);
+        };
+        if self.kind == Kind::Array {
+            return table.raw_get(taken + 1);
+        }
+        if !self.waiting.is_nil() {
+            return Ok(std::mem::replace(&mut self.waiting, Value::Nil));
+        }
+        let (key, value): (Value, Value) = next.call((table, &self.key))?;
+        self.key = key.clone();
+        if self.kind == Kind::Map {
+            self.waiting = value;
+        }
+        Ok(key)
+    }
+
+    /// Leaves what it holds of Lua in a table, at the place of its depth: Rust can hold some thousand values of Lua, no more.
+    fn park(&mut self, parked: &Table, depth: usize) -> mlua::Result<()> {
+        for (at, value) in [&mut self.table, &mut self.key, &mut self.waiting]
+            .into_iter()
+            .enumerate()
+        {
+            parked.raw_set(depth * 3 + at, std::mem::replace(value, Value::Nil))?;
+        }
+        Ok(())
+    }
+
+    /// Takes that back.
+    fn fetch(&mut self, parked: &Table, depth: usize) -> mlua::Result<()> {
+        for (at, value) in [&mut self.table, &mut self.key, &mut self.waiting]
+            .into_iter()
+            .enumerate()
+        {
+            *value = parked.raw_get(depth * 3 + at)?;
+        }
+        Ok(())
+    }
+}
+
+/// A table that is being converted. `Reply::Nothing` stands for the reply that is not there yet.
+struct Open {
+    source: Source,
+    slots: usize,
+    taken: usize,
+    replies: Vec<Reply>,
+}
+
+impl Open {
+    fn new(source: Source, slots: usize) -> Open {
+        Open {
+            source,
+            slots,
+            taken: 0,
+            replies: Vec::new(),
+        }
+    }
+
+    fn take_in(&mut self, reply: Reply) {
+        if !matches!(reply, Reply::Nothing) {
+            self.replies.push(reply);
+        }
+    }
+
+    fn advance(&mut self, next: &Function) -> mlua::Result<Option<Value>> {
+        let value = self.source.advance(self.taken, next)?;
+        self.taken += usize::from(!value.is_nil());
+        Ok((!value.is_nil()).then_some(value))
+    }
+
+    /// How much of Lua's stack 7.0.15 has in use when it comes to what was taken last.
+    fn child_slots(&self) -> usize {
+        let own = match self.source.kind {
+            Kind::Array => 1,
+            // The map, its key and its value; for a key, that once more.
+            Kind::Map => 3 + self.taken % 2,
+            Kind::Set => 3,
+        };
+        self.slots + own
     }
 
     fn finish(self) -> Reply {
-        match self {
-            Open::Array(_, replies) => Reply::Array(replies),
-            Open::Set(_, replies) => Reply::Set(replies),
-            Open::Map(_, replies) => {
-                let mut pairs = Vec::with_capacity(replies.len() / 2);
-                let mut replies = replies.into_iter();
+        match self.source.kind {
+            Kind::Array => Reply::Array(self.replies),
+            Kind::Set => Reply::Set(self.replies),
+            Kind::Map => {
+                let mut pairs = Vec::with_capacity(self.replies.len() / 2);
+                let mut replies = self.replies.into_iter();
                 while let (Some(key), Some(value)) = (replies.next(), replies.next()) {
                     pairs.push((key, value));
                 }
@@ -181,7 +331,11 @@ impl Open {
     }
 }
 
-fn begin(value: Value, resp3: bool, depth: usize) -> mlua::Result<Begun> {
+fn begin(value: Value, resp3: bool, slots: usize) -> mlua::Result<Begun> {
+    if slots > SLOTS_MAX {
+        let error = CommandError::custom("ERR reached lua stack limit");
+        return Ok(Begun::Reply(Reply::Error(error)));
+    }
     Ok(Begun::Reply(match value {
         Value::String(text) => Reply::Bulk(Blob::from(&*text.as_bytes())),
         Value::Boolean(value) if resp3 => Reply::Boolean(value),
@@ -193,9 +347,6 @@ fn begin(value: Value, resp3: bool, depth: usize) -> mlua::Result<Begun> {
         )]
         Value::Integer(n) => Reply::Integer(i64::from(n)),
         Value::Number(n) => Reply::Integer(truncate(n)),
-        Value::Table(_) if depth >= DEPTH_MAX => {
-            Reply::Error(CommandError::custom("ERR reached lua stack limit"))
-        }
         Value::Table(table) => return begin_table(table),
         _ => Reply::Null,
     }))
@@ -207,30 +358,16 @@ fn begin_table(table: Table) -> mlua::Result<Begun> {
         return Ok(Begun::Reply(Reply::Error(error)));
     }
     if let Value::String(text) = table.raw_get("ok")? {
-        let text = one_line(&text.as_bytes());
-        return Ok(Begun::Reply(Reply::Simple(text.into())));
+        return Ok(Begun::Reply(Reply::status(one_line(&text.as_bytes()))));
     }
     if let Some(value) = as_number(&table.raw_get("double")?) {
         return Ok(Begun::Reply(Reply::Double(value)));
     }
-    // What is taken from the end comes in the table's order.
     if let Value::Table(map) = table.raw_get("map")? {
-        let mut values = Vec::new();
-        map.for_each(|key: Value, value: Value| {
-            values.extend([key, value]);
-            Ok(())
-        })?;
-        values.reverse();
-        return Ok(Begun::Open(Open::Map(values, Vec::new())));
+        return Ok(Begun::Open(Source::new(Kind::Map, map)));
     }
     if let Value::Table(set) = table.raw_get("set")? {
-        let mut values = Vec::new();
-        set.for_each(|key: Value, _: Value| {
-            values.push(key);
-            Ok(())
-        })?;
-        values.reverse();
-        return Ok(Begun::Open(Open::Set(values, Vec::new())));
+        return Ok(Begun::Open(Source::new(Kind::Set, set)));
     }
     if let Value::String(digits) = table.raw_get("big_number")? {
         let digits = one_line(&digits.as_bytes());
@@ -247,8 +384,7 @@ fn begin_table(table: Table) -> mlua::Result<Begun> {
         let text = Blob::from(&*text.as_bytes());
         return Ok(Begun::Reply(Reply::Verbatim(letters, text)));
     }
-    let items = Vec::with_capacity(table.raw_len());
-    Ok(Begun::Open(Open::Array(table, items)))
+    Ok(Begun::Open(Source::new(Kind::Array, table)))
 }
 
 fn trim_end(text: &[u8]) -> &[u8] {
@@ -257,8 +393,12 @@ fn trim_end(text: &[u8]) -> &[u8] {
 }
 
 /// A status or a big number is one line: line breaks become blanks.
-fn one_line(text: &[u8]) -> String {
-    String::from_utf8_lossy(text).replace(['\r', '\n'], " ")
+fn one_line(text: &[u8]) -> Vec<u8> {
+    let blank = |byte: &u8| match byte {
+        b'\r' | b'\n' => b' ',
+        byte => *byte,
+    };
+    text.iter().map(blank).collect()
 }
 
 fn arrays_of_two(pairs: Vec<(Reply, Reply)>) -> Vec<Reply> {

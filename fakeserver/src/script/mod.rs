@@ -8,7 +8,11 @@ mod bit;
 mod cjson;
 mod cmsgpack;
 mod convert;
+mod flags;
+mod function;
+mod function_state;
 mod pattern;
+mod protect;
 mod raise;
 mod random;
 mod redis_api;
@@ -16,6 +20,7 @@ mod run;
 mod sandbox;
 mod strings;
 mod structs;
+mod walk;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -25,9 +30,14 @@ use sha1::{Digest, Sha1};
 
 use crate::config::Config;
 use crate::error::CommandError;
+use crate::stats::ScriptFigures;
 use crate::value::Blob;
 use crate::wire::request::split_words;
 
+pub(crate) use flags::{ScriptFlag, ScriptFlags};
+pub(crate) use function::{
+    ENGINE, Function, Functions, Library, RestorePolicy, call_function, find_function,
+};
 pub(crate) use run::{Invocation, run};
 
 /// A script's name: the SHA-1 of its source in lower-case hexadecimal digits.
@@ -69,26 +79,23 @@ fn hex_digit(nibble: u8) -> u8 {
     }
 }
 
-/// What a script declares in its first line, `#!lua flags=no-writes`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ScriptFlags {
-    /// The script has a first line of this kind, so it is held to what it declares.
-    pub declared: bool,
-    /// It promises not to write.
-    pub no_writes: bool,
-}
-
 /// A compiled script.
 #[derive(Clone, Debug)]
 struct Script {
-    function: mlua::Function,
+    /// In Lua's registry, since Rust has room for some thousand values of Lua only.
+    function: Arc<mlua::RegistryKey>,
     flags: ScriptFlags,
+    source_len: usize,
 }
+
+/// What a script in the cache costs beside its source.
+const SCRIPT_OVERHEAD: usize = size_of::<(Sha, Script)>();
 
 /// All that the server keeps of scripting.
 #[derive(Debug, Default)]
 pub(crate) struct ScriptEngine {
     state: Option<Box<State>>,
+    pub functions: Functions,
     /// The generator of `math.random` goes on from script to script, `SCRIPT FLUSH` or not.
     random: Option<Arc<random::Lrand48>>,
 }
@@ -113,6 +120,31 @@ impl ScriptEngine {
             .is_some_and(|state| state.cache.contains_key(sha))
     }
 
+    /// What a script of this name declares, or would if it had this source; none if there is neither or the source is not
+    /// understood.
+    pub(crate) fn flags(&self, sha: &Sha, source: Option<&[u8]>) -> Option<ScriptFlags> {
+        let state = self.state.as_ref();
+        match state.and_then(|state| state.cache.get(sha)) {
+            Some(script) => Some(script.flags),
+            None => parse_first_line(source?).ok().map(|(flags, _)| flags),
+        }
+    }
+
+    /// What INFO prints of scripts and functions.
+    pub(crate) fn figures(&self) -> ScriptFigures {
+        let state = self.state.as_ref();
+        let sources = state.map(|state| state.cache.values().map(|script| script.source_len));
+        ScriptFigures {
+            scripts: state.map_or(0, |state| state.cache.len()),
+            scripts_size: sources.map_or(0, |lens| lens.map(|len| len + SCRIPT_OVERHEAD).sum()),
+            scripts_lua_size: state.map_or(0, |state| state.sandbox.lua.used_memory()),
+            libraries: self.functions.libraries().len(),
+            functions: self.functions.len(),
+            functions_size: self.functions.size(),
+            functions_lua_size: self.functions.lua_memory(),
+        }
+    }
+
     /// Forgets all scripts, and the Lua state with them.
     pub(crate) fn flush(&mut self) {
         self.state = None;
@@ -122,6 +154,7 @@ impl ScriptEngine {
     /// compiled, since making them takes longer than most of the explorer's runs.
     #[cfg(feature = "explore")]
     pub(crate) fn renew(&mut self) {
+        self.functions.flush();
         if let Some(random) = &self.random {
             random.reset();
         }
@@ -140,10 +173,32 @@ impl ScriptEngine {
         Ok(sha)
     }
 
+    /// Loads a library of functions; its name. Errors: see [`Functions`].
+    pub(crate) fn load_functions(
+        &mut self,
+        code: &[u8],
+        replace: bool,
+        config: &Config,
+    ) -> Result<Blob, CommandError> {
+        let random = self.random.get_or_insert_default();
+        self.functions.load((random, config), code, replace)
+    }
+
+    /// Loads the libraries of a payload. Errors: see [`Functions`].
+    pub(crate) fn restore_functions(
+        &mut self,
+        payload: &[u8],
+        policy: RestorePolicy,
+        config: &Config,
+    ) -> Result<(), CommandError> {
+        let random = self.random.get_or_insert_default();
+        self.functions.restore((random, config), payload, policy)
+    }
+
     fn state(&mut self, config: &Config) -> Result<&mut State, CommandError> {
         if self.state.is_none() {
             let random = self.random.get_or_insert_default();
-            let sandbox = sandbox::Sandbox::new(Arc::clone(random), config)
+            let sandbox = sandbox::Sandbox::new(Arc::clone(random), sandbox::Kind::Scripts, config)
                 .map_err(|error| CommandError::custom(format!("ERR {error}")))?;
             self.state = Some(Box::new(State {
                 sandbox,
@@ -167,12 +222,17 @@ impl State {
             return Ok(());
         }
         let (flags, body) = parse_first_line(source)?;
-        let function = self.sandbox.compile(body).map_err(|text| {
+        let function = self.sandbox.compile_and_keep(body).map_err(|text| {
             self.sandbox.recover();
             let prefix = b"ERR Error compiling script (new function): ";
             CommandError::custom([&prefix[..], &text].concat())
         })?;
-        self.cache.insert(sha, Script { function, flags });
+        let script = Script {
+            function,
+            flags,
+            source_len: source.len(),
+        };
+        self.cache.insert(sha, script);
         Ok(())
     }
 }
@@ -183,10 +243,9 @@ fn parse_first_line(source: &[u8]) -> Result<(ScriptFlags, &[u8]), CommandError>
     if !source.starts_with(b"#!") {
         return Ok((ScriptFlags::default(), source));
     }
-    let Some(end) = memchr::memchr(b'\n', source) else {
+    let Some((line, body)) = function::first_line(source) else {
         return Err(CommandError::custom("ERR Invalid script shebang"));
     };
-    let (line, body) = source.split_at(end);
     let words = split_words(line).filter(|words| !words.is_empty());
     let words =
         words.ok_or_else(|| CommandError::custom("ERR Invalid engine in script shebang"))?;
@@ -195,21 +254,18 @@ fn parse_first_line(source: &[u8]) -> Result<(ScriptFlags, &[u8]), CommandError>
     if engine != b"#!lua" {
         return Err(unexpected(b"Unexpected engine in script shebang: ", engine));
     }
-    let mut flags = ScriptFlags {
-        declared: true,
-        no_writes: false,
-    };
+    let mut flags = ScriptFlags::DECLARED;
     for word in words {
         let Some(list) = word.strip_prefix(b"flags=") else {
             return Err(unexpected(b"Unknown lua shebang option: ", word));
         };
-        for flag in list.split(|byte| *byte == b',') {
-            match flag {
-                b"no-writes" => flags.no_writes = true,
-                b"allow-oom" | b"allow-stale" | b"no-cluster" | b"allow-cross-slot-keys" => {}
-                b"" if list.is_empty() => {}
-                flag => return Err(unexpected(b"Unexpected flag in script shebang: ", flag)),
-            }
+        if list.is_empty() {
+            continue;
+        }
+        for name in list.split(|byte| *byte == b',') {
+            let flag = ScriptFlag::named(name)
+                .ok_or_else(|| unexpected(b"Unexpected flag in script shebang: ", name))?;
+            flags.insert(flag);
         }
     }
     Ok((flags, body))

@@ -5,13 +5,15 @@
 
 use std::fmt;
 
-use mlua::{Lua, Value};
+use mlua::{Lua, LuaString, Table, Value};
 
 /// An error on its way through Lua.
 #[derive(Clone, Debug)]
 pub(super) enum Raised {
     /// What `redis.*` raises: a table whose field `err` is this text.
     Reply(Vec<u8>),
+    /// The same of a command that failed or was refused, which has been counted as an error already.
+    Failed(Vec<u8>),
     /// What a library function raises: a string.
     Text(Vec<u8>),
     /// The end of the script: nothing in it can catch this.
@@ -40,7 +42,10 @@ impl Raised {
     /// The text.
     pub(super) fn into_text(self) -> Vec<u8> {
         match self {
-            Raised::Reply(text) | Raised::Text(text) | Raised::Fatal(text) => text,
+            Raised::Reply(text)
+            | Raised::Failed(text)
+            | Raised::Text(text)
+            | Raised::Fatal(text) => text,
             Raised::Value(Value::String(text)) => text.as_bytes().to_vec(),
             Raised::Value(value) => super::arguments::type_name(&value).into(),
         }
@@ -54,12 +59,24 @@ impl Raised {
                 table.raw_set("err", lua.create_string(text)?)?;
                 Ok(Value::Table(table))
             }
+            Raised::Failed(text) => failed(lua, &text).map(Value::Table),
             Raised::Text(text) => Ok(Value::String(lua.create_string(text)?)),
             Raised::Fatal(_) => Err(self.into()),
             Raised::Value(value) => Ok(value),
         }
     }
 }
+
+/// The error table of a command that failed.
+pub(super) fn failed(lua: &Lua, text: &[u8]) -> mlua::Result<Table> {
+    let table = lua.create_table_with_capacity(0, 4)?;
+    table.raw_set("err", LuaString::wrap(text))?;
+    table.raw_set(IS_COUNTED, true)?;
+    Ok(table)
+}
+
+/// The field of an error table that says that the error has been counted.
+pub(super) const IS_COUNTED: &str = "ignore_error_stats_update";
 
 impl From<Raised> for mlua::Error {
     fn from(raised: Raised) -> mlua::Error {

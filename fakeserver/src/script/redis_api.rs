@@ -10,14 +10,17 @@ use super::arguments::{Arguments, number_text};
 use super::raise::Raised;
 use super::sandbox::Shared;
 use crate::command::lookup;
+use crate::engine::VERSION;
 
-/// Constants of the table.
-const CONSTANTS: [(&str, i32); 10] = [
+/// Levels of the log.
+const LEVELS: [(&str, i32); 4] = [
     ("LOG_DEBUG", 0),
     ("LOG_NOTICE", 2),
     ("LOG_VERBOSE", 1),
     ("LOG_WARNING", 3),
-    ("REDIS_VERSION_NUM", 0x0007_000f),
+];
+/// Flags of `redis.set_repl`.
+const REPLICATION: [(&str, i32); 5] = [
     ("REPL_ALL", 3),
     ("REPL_AOF", 1),
     ("REPL_NONE", 0),
@@ -25,12 +28,27 @@ const CONSTANTS: [(&str, i32); 10] = [
     ("REPL_SLAVE", 2),
 ];
 
+/// Adds `redis.log` and its levels.
+pub(super) fn add_log(lua: &Lua, redis: &Table) -> mlua::Result<()> {
+    for (name, level) in LEVELS {
+        redis.raw_set(name, level)?;
+    }
+    redis.raw_set("log", lua.create_function(log)?)
+}
+
+/// Adds the version as text and as number.
+pub(super) fn add_version(redis: &Table) -> mlua::Result<()> {
+    redis.raw_set("REDIS_VERSION", VERSION)?;
+    redis.raw_set("REDIS_VERSION_NUM", 0x0007_000f)
+}
+
 pub(super) fn library(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<Table> {
     let redis = lua.create_table()?;
-    for (name, value) in CONSTANTS {
+    for (name, value) in REPLICATION {
         redis.raw_set(name, value)?;
     }
-    redis.raw_set("REDIS_VERSION", "7.0.15")?;
+    add_log(lua, &redis)?;
+    add_version(&redis)?;
     let outside = || lua.create_function(|_, _: MultiValue| Err::<(), _>(not_running()));
     redis.raw_set("call", outside()?)?;
     redis.raw_set("pcall", outside()?)?;
@@ -47,7 +65,6 @@ pub(super) fn library(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<Table> {
         "error_reply",
         lua.create_function(|lua, values| error_reply(lua, &values))?,
     )?;
-    redis.raw_set("log", lua.create_function(log)?)?;
     redis.raw_set(
         "replicate_commands",
         lua.create_function(|_, _: MultiValue| Ok(true))?,
@@ -182,10 +199,8 @@ fn setresp(lua: &Lua, values: MultiValue, shared: &Shared) -> mlua::Result<()> {
 fn acl_check_cmd(values: &MultiValue) -> mlua::Result<bool> {
     let request = words(values)?;
     let known = lookup(request.name()).is_some_and(|row| {
-        row.subcommands().is_empty()
-            || request
-                .get(1)
-                .is_some_and(|name| row.subcommand(name).is_some())
+        let name = request.get(1);
+        row.subcommands().is_empty() || name.is_none_or(|name| row.subcommand(name).is_some())
     });
     if known {
         Ok(true)

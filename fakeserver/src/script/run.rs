@@ -1,17 +1,17 @@
 //! One run of a script.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::Ordering::Relaxed;
 
 use mlua::{Lua, MultiValue, Table, Value};
 
 use super::arguments::{as_number, number_text};
 use super::convert::{to_lua, to_reply};
-use super::raise::Raised;
-use super::sandbox::{Shared, unlimited};
-use super::{Script, Sha, State, redis_api};
-use crate::command::{Caller, Flag};
-use crate::dispatch::resolve;
+use super::raise::{IS_COUNTED, Raised, failed};
+use super::sandbox::{Kind, Sandbox, Shared, unlimited};
+use super::{Script, ScriptFlag, ScriptFlags, Sha, redis_api};
+use crate::command::{Caller, Flag, Row};
+use crate::dispatch::{find, resolve};
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::running::{Running, ScriptKind, Verdict};
@@ -54,40 +54,86 @@ pub(crate) fn run(
             "NOSCRIPT No matching script. Please use EVAL.",
         ));
     };
-    if script.flags.declared && invocation.read_only && !script.flags.no_writes {
-        return Err(CommandError::custom(
-            "ERR Can not execute a script with write flag using *_ro command.",
-        ));
-    }
+    admit(script.flags, invocation, engine.out_of_memory)?;
     let Some(state) = engine.scripts.state.take() else {
         return Err(CommandError::custom("ERR no Lua state"));
     };
+    let reply = run_in(&state.sandbox, engine, &script, sha.as_bytes(), invocation);
+    engine.scripts.state = Some(state);
+    Ok(reply)
+}
+
+/// Runs a compiled script or function of this name, whose Lua state has been taken out of the engine.
+pub(super) fn run_in(
+    sandbox: &Sandbox,
+    engine: &mut Engine,
+    script: &Script,
+    name: &[u8],
+    invocation: &Invocation<'_>,
+) -> Reply {
     let db = engine
         .sessions
         .get(&invocation.session)
         .map(|session| session.db);
-    engine.running = Some(Running::new(ScriptKind::Eval, invocation.session));
-    let result = state.run(engine, &script, invocation);
+    let kind = match sandbox.kind {
+        Kind::Scripts => ScriptKind::Eval,
+        Kind::Functions => ScriptKind::Function,
+    };
+    engine.running = Some(Running::new(kind, invocation.session));
+    let result = sandbox.execute(engine, script, invocation);
     engine.running = None;
+    engine.stats.is_counted = is_counted(&result);
     // A SELECT inside of a script is the script's own.
     if let (Some(db), Some(session)) = (db, engine.sessions.get_mut(&invocation.session)) {
         session.db = db;
     }
     let reply = match result {
-        Ok(Outcome::Value(value)) => unlimited(&state.sandbox.lua, || {
-            to_reply(value, &state.sandbox.shared)
+        Ok(Outcome::Value(value)) => unlimited(&sandbox.lua, || {
+            to_reply(&sandbox.lua, value, &sandbox.shared)
         }),
-        Ok(Outcome::Failure(error)) => describe(&error, &sha).map(Reply::Error),
+        Ok(Outcome::Failure(error)) => describe(&error, name).map(Reply::Error),
         Err(error) => Err(error),
     };
-    state.sandbox.recover();
-    engine.scripts.state = Some(state);
-    Ok(reply.unwrap_or_else(|error| {
+    sandbox.recover();
+    reply.unwrap_or_else(|error| {
         let text = Raised::of(&error).into_text();
         Reply::Error(CommandError::custom(
-            [b"ERR Error running script ", sha.as_bytes(), b", ", &text].concat(),
+            [b"ERR Error running script ", name, b", ", &text].concat(),
         ))
-    }))
+    })
+}
+
+/// Whether the flags that a script declares allow it to run now (script.c, `scriptPrepareForRun`).
+pub(super) fn admit(
+    flags: ScriptFlags,
+    invocation: &Invocation<'_>,
+    out_of_memory: bool,
+) -> Result<(), CommandError> {
+    let Some(effects) = flags.effects() else {
+        return Ok(());
+    };
+    if effects.writes && invocation.read_only {
+        return Err(CommandError::custom(
+            "ERR Can not execute a script with write flag using *_ro command.",
+        ));
+    }
+    // A client is told so before; here come the commands of EXEC.
+    if effects.needs_memory && out_of_memory {
+        return Err(CommandError::custom(
+            "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a script ended with an error that a command of it had been counted for.
+fn is_counted(result: &mlua::Result<Outcome>) -> bool {
+    let Ok(Outcome::Value(Value::Table(table)) | Outcome::Failure(Value::Table(table))) = result
+    else {
+        return false;
+    };
+    let mark = |name| table.raw_get::<Value>(name).unwrap_or(Value::Nil);
+    matches!(mark("err"), Value::String(_)) && mark(IS_COUNTED) == Value::Boolean(true)
 }
 
 /// How a script ended.
@@ -96,16 +142,15 @@ enum Outcome {
     Failure(Value),
 }
 
-impl State {
-    fn run(
+impl Sandbox {
+    fn execute(
         &self,
         engine: &mut Engine,
         script: &Script,
         invocation: &Invocation<'_>,
     ) -> mlua::Result<Outcome> {
-        let sandbox = &self.sandbox;
-        sandbox.reset(&engine.config);
-        let lua = &sandbox.lua;
+        self.reset(&engine.config);
+        let lua = &self.lua;
         let words = |range: std::ops::Range<usize>| -> mlua::Result<Table> {
             let table = lua.create_table_with_capacity(range.len(), 0)?;
             let from = range.start;
@@ -121,23 +166,31 @@ impl State {
         let bridge = Bridge {
             engine: RefCell::new(engine),
             session: invocation.session,
-            read_only: invocation.read_only || script.flags.no_writes,
-            shared: &sandbox.shared,
+            read_only: invocation.read_only || script.flags.has(ScriptFlag::NoWrites),
+            allow_oom: script.flags.has(ScriptFlag::AllowOom),
+            has_written: Cell::new(false),
+            shared: &self.shared,
         };
         let (ok, value) = lua.scope(|scope| {
             let call = scope.create_function(|lua, values| {
-                if sandbox.shared.is_interrupted.load(Relaxed) {
+                if self.shared.is_interrupted.load(Relaxed) {
                     let reason = bridge.look_up().map(|reason| lua.create_string(reason));
                     return Ok(reason.transpose()?.map_or(Value::Nil, Value::String));
                 }
                 bridge.call(lua, &values)
             })?;
             let pcall = scope.create_function(|lua, values| bridge.pcall(lua, &values))?;
-            sandbox
-                .run
-                .call::<(bool, Value)>((&script.function, call, pcall, keys, argv))
+            let is_function = self.kind == Kind::Functions;
+            self.run.call::<(bool, Value)>((
+                &*script.function,
+                call,
+                pcall,
+                keys,
+                argv,
+                is_function,
+            ))
         })?;
-        if sandbox.clean() && ok {
+        if self.clean() && ok {
             return Err(Raised::Text(b"Attempt to modify a readonly table".to_vec()).into());
         }
         Ok(if ok {
@@ -153,6 +206,9 @@ struct Bridge<'a> {
     engine: RefCell<&'a mut Engine>,
     session: SessionId,
     read_only: bool,
+    allow_oom: bool,
+    /// It has called a command that writes.
+    has_written: Cell<bool>,
     shared: &'a Shared,
 }
 
@@ -160,7 +216,7 @@ impl Bridge<'_> {
     /// `redis.call(word ...)`: the command's reply; an error reply is raised.
     fn call(&self, lua: &Lua, values: &MultiValue) -> mlua::Result<Value> {
         match self.execute(values)? {
-            Reply::Error(error) => Err(Raised::Reply(error.to_bytes()).into()),
+            Reply::Error(error) => Err(Raised::Failed(error.to_bytes()).into()),
             reply => unlimited(lua, || to_lua(lua, reply, self.shared.resp3.load(Relaxed))),
         }
     }
@@ -170,12 +226,12 @@ impl Bridge<'_> {
         let reply = match self.execute(values) {
             Ok(reply) => reply,
             Err(error) => match Raised::of(&error) {
-                Raised::Reply(text) => return rejected(lua, &text),
+                raised @ (Raised::Reply(_) | Raised::Failed(_)) => return raised.into_value(lua),
                 _ => return Err(error),
             },
         };
         match reply {
-            Reply::Error(error) => rejected(lua, &error.to_bytes()),
+            Reply::Error(error) => failed(lua, &error.to_bytes()).map(Value::Table),
             reply => unlimited(lua, || to_lua(lua, reply, self.shared.resp3.load(Relaxed))),
         }
     }
@@ -196,45 +252,60 @@ impl Bridge<'_> {
             return Err(Raised::Fatal(reason.into()).into());
         }
         let request = redis_api::words(values)?;
-        let row = match resolve(&request) {
-            Ok(row) => row,
-            Err(CommandError::WrongArity(_)) => {
-                return Err(redis_api::error(
-                    "Wrong number of args calling Redis command from script",
-                ));
-            }
-            Err(_) => return Err(redis_api::error("Unknown Redis command called from script")),
-        };
-        if row.has(Flag::NoScript) {
-            return Err(redis_api::error(
-                "This Redis command is not allowed from script",
-            ));
-        }
-        if self.read_only && row.has(Flag::Write) {
-            return Err(redis_api::error(
-                "Write commands are not allowed from read-only scripts.",
-            ));
-        }
         let Ok(mut engine) = self.engine.try_borrow_mut() else {
             return Err(redis_api::error("redis.call inside of redis.call"));
         };
-        if let (true, Some(running)) = (row.has(Flag::Write), &mut engine.running) {
-            running.has_written = true;
+        let row = match self.admit(&engine, &request) {
+            Ok(row) => row,
+            Err(error) => {
+                engine.stats.rejected(find(&request), &error);
+                return Err(Raised::Failed(error.to_bytes()).into());
+            }
+        };
+        if row.has(Flag::Write) {
+            self.has_written.set(true);
+            if let Some(running) = &mut engine.running {
+                running.has_written = true;
+            }
         }
         Ok(engine.call(self.session, row, &request, Caller::Script))
     }
-}
 
-/// The error table of `redis.pcall`.
-fn rejected(lua: &Lua, text: &[u8]) -> mlua::Result<Value> {
-    let table = lua.create_table_with_capacity(0, 2)?;
-    table.raw_set("err", mlua::LuaString::wrap(text))?;
-    table.raw_set("ignore_error_stats_update", true)?;
-    Ok(Value::Table(table))
+    /// Whether the script may call a command now (script.c, `scriptCall`).
+    fn admit(&self, engine: &Engine, request: &Request) -> Result<&'static Row, CommandError> {
+        let row = resolve(request).map_err(|error| match error {
+            CommandError::WrongArity(_) => {
+                CommandError::custom("ERR Wrong number of args calling Redis command from script")
+            }
+            _ => CommandError::custom("ERR Unknown Redis command called from script"),
+        })?;
+        if row.has(Flag::NoScript) {
+            return Err(CommandError::custom(
+                "ERR This Redis command is not allowed from script",
+            ));
+        }
+        let writes = row.has(Flag::Write);
+        if self.read_only && (writes || row.has(Flag::MayReplicate)) {
+            return Err(CommandError::custom(
+                "ERR Write commands are not allowed from read-only scripts.",
+            ));
+        }
+        // What has been begun is not ended halfway for want of replicas or memory.
+        if self.has_written.get() {
+            return Ok(row);
+        }
+        if writes && engine.config.lacks_replicas() {
+            return Err(CommandError::NotEnoughReplicas);
+        }
+        if row.has(Flag::DenyOom) && engine.out_of_memory && !self.allow_oom {
+            return Err(CommandError::OutOfMemory);
+        }
+        Ok(row)
+    }
 }
 
 /// The error reply of a script that failed: the error's text, the script and the place.
-fn describe(error: &Value, sha: &Sha) -> mlua::Result<CommandError> {
+fn describe(error: &Value, name: &[u8]) -> mlua::Result<CommandError> {
     let Value::Table(table) = error else {
         // Out of memory and the like do not pass the handler that makes a table of an error.
         let text = match error {
@@ -242,7 +313,7 @@ fn describe(error: &Value, sha: &Sha) -> mlua::Result<CommandError> {
             _ => b"execution failure".to_vec(),
         };
         return Ok(CommandError::custom(
-            [b"ERR Error running script ", sha.as_bytes(), b", ", &text].concat(),
+            [b"ERR Error running script ", name, b", ", &text].concat(),
         ));
     };
     let bytes = |name| -> mlua::Result<Option<Vec<u8>>> {
@@ -254,15 +325,7 @@ fn describe(error: &Value, sha: &Sha) -> mlua::Result<CommandError> {
     };
     let mut text = bytes("err")?.unwrap_or_else(|| b"ERR unknown error".to_vec());
     if let (Some(source), Some(line)) = (bytes("source")?, bytes("line")?) {
-        let parts: [&[u8]; 7] = [
-            b" script: ",
-            sha.as_bytes(),
-            b", on ",
-            &source,
-            b":",
-            &line,
-            b".",
-        ];
+        let parts: [&[u8]; 7] = [b" script: ", name, b", on ", &source, b":", &line, b"."];
         text.extend(parts.concat());
     }
     Ok(CommandError::custom(text))

@@ -134,9 +134,20 @@ local function main()
   return (script())
 end
 
-local function run(function_of_script, call, pcall, keys, argv)
+local given_keys, given_args
+
+-- A function is handed what a script finds in its globals.
+local function main_of_function()
+  return (script(given_keys, given_args))
+end
+
+local function run(function_of_script, call, pcall, keys, argv, is_function)
   script = function_of_script
   api.call, api.pcall = call, pcall
+  if is_function then
+    given_keys, given_args = keys, argv
+    return raw_xpcall(main_of_function, handler)
+  end
   real.KEYS, real.ARGV = keys, argv
   return raw_xpcall(main, handler)
 end

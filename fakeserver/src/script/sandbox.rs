@@ -8,13 +8,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use mlua::chunk::ChunkMode;
 use mlua::{
-    Function, HookTriggers, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Value, VmState,
+    Function, HookTriggers, Lua, LuaOptions, LuaString, MultiValue, RegistryKey, StdLib, Table,
+    Value, VmState,
 };
 
 use super::arguments::{Arguments, as_number, number_text, type_name};
-use super::raise::{Raised, argument_error, library_error, library_error_at};
+use super::protect::{add_seeing_through, protect, remove_from_functions};
+use super::raise::{Raised, failed, library_error, library_error_at};
 use super::random::Lrand48;
-use super::{bit, cjson, cmsgpack, redis_api, strings, structs};
+use super::{bit, cjson, cmsgpack, redis_api, strings, structs, walk};
 use crate::config::Config;
 
 /// Instructions between two looks at the budget.
@@ -29,24 +31,16 @@ const FRAMES_MAX: usize = 200;
 /// there is time for.
 pub(super) const VALUE_COST: u64 = 100;
 
-const READ_ONLY: &str = "Attempt to modify a readonly table";
-
 /// Globals of Lua 5.1 that scripts do not have.
 const REMOVED: [&str; 6] = [
     "dofile", "getfenv", "loadfile", "newproxy", "print", "setfenv",
 ];
-/// Libraries behind a stand-in.
-const LIBRARIES: [&str; 9] = [
-    "bit",
-    "cjson",
-    "cmsgpack",
-    "coroutine",
-    "math",
-    "redis",
-    "string",
-    "struct",
-    "table",
-];
+/// What a Lua state is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Scripts,
+    Functions,
+}
 
 /// What the functions of the environment share with whoever runs a script.
 #[derive(Debug)]
@@ -86,16 +80,21 @@ impl Shared {
 #[derive(Debug)]
 pub(super) struct Sandbox {
     pub lua: Lua,
-    /// `run(script, call, pcall, KEYS, ARGV)`: whether it succeeded, and its value or error.
+    pub kind: Kind,
+    /// `run(script, call, pcall, KEYS, ARGV, is_function)`: whether it succeeded, and its value or error.
     pub run: Function,
+    /// `protected(function)`: as `pcall`, without a conversion of the error.
+    pub protected: Function,
+    /// The metatable of the globals.
+    pub globals: Table,
     /// `clean(stand_ins)`: whether a script had written into one.
     clean: Function,
-    stand_ins: Table,
+    pub stand_ins: Table,
     pub shared: Arc<Shared>,
 }
 
 impl Sandbox {
-    pub(super) fn new(random: Arc<Lrand48>, config: &Config) -> mlua::Result<Sandbox> {
+    pub(super) fn new(random: Arc<Lrand48>, kind: Kind, config: &Config) -> mlua::Result<Sandbox> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new())?;
         let shared = Arc::new(Shared {
@@ -105,6 +104,7 @@ impl Sandbox {
             is_interrupted: AtomicBool::new(false),
             random,
         });
+        walk::keep_next(&lua)?;
         let real = lua.globals();
         for name in REMOVED {
             real.raw_set(name, Value::Nil)?;
@@ -117,20 +117,37 @@ impl Sandbox {
         strings::add_gsub(&lua, &real, &shared, &protected)?;
         add_loading(&lua, &real, &shared)?;
         add_seeing_through(&lua, &real, &stand_ins, &mark)?;
-        protect(&lua, &real, &stand_ins, &watch_insert)?;
+        if kind == Kind::Functions {
+            remove_from_functions(&real)?;
+        }
+        let globals = protect(&lua, &real, &stand_ins, &watch_insert)?;
         set_limits(&lua, &shared, real_api, config)?;
         Ok(Sandbox {
             lua,
+            kind,
             run,
+            protected,
+            globals,
             clean,
             stand_ins,
             shared,
         })
     }
 
-    /// Compiles a script. Errors: Lua's own text.
+    /// Compiles a script or a library. Errors: Lua's own text.
     pub(super) fn compile(&self, source: &[u8]) -> Result<Function, Vec<u8>> {
-        compile(&self.lua, source, "@user_script").map_err(|error| Raised::of(&error).into_text())
+        let name = match self.kind {
+            Kind::Scripts => "@user_script",
+            Kind::Functions => "@user_function",
+        };
+        compile(&self.lua, source, name).map_err(|error| Raised::of(&error).into_text())
+    }
+
+    /// The same, and keeps it in Lua's registry.
+    pub(super) fn compile_and_keep(&self, source: &[u8]) -> Result<Arc<RegistryKey>, Vec<u8>> {
+        let kept = self.lua.create_registry_value(self.compile(source)?);
+        kept.map(Arc::new)
+            .map_err(|error| Raised::of(&error).into_text())
     }
 
     /// Prepares for the next script.
@@ -210,9 +227,8 @@ fn add_catching(lua: &Lua, real: &Table) -> mlua::Result<Prelude> {
         Ok(matches!(&caught, Value::Error(error) if is_fatal(error)))
     })?;
     // Its caller is `xpcall`, so the place of the error is one level further out.
-    let refuse_xpcall = lua.create_function(|lua, values: MultiValue| {
-        let missing = values.len() + 1;
-        let text = format!("bad argument #{missing} to 'xpcall' (value expected)");
+    let refuse_xpcall = lua.create_function(|lua, _: MultiValue| {
+        let text = "bad argument #2 to 'xpcall' (value expected)";
         Err::<(), _>(library_error_at(lua, 2, text))
     })?;
     let (pcall, xpcall, next, kind): (Value, Value, Value, Value) = (
@@ -327,181 +343,6 @@ fn load(lua: &Lua, source: &[u8], name: &[u8]) -> mlua::Result<(Value, Value)> {
     }
 }
 
-/// The functions that see through a stand-in, or refuse to write to one.
-fn add_seeing_through(
-    lua: &Lua,
-    real: &Table,
-    stand_ins: &Table,
-    mark: &Function,
-) -> mlua::Result<()> {
-    let next: Function = real.raw_get("next")?;
-    let (known, seen, step) = (stand_ins.clone(), mark.clone(), next.clone());
-    let pairs = lua.create_function(move |lua, values: MultiValue| {
-        let args = Arguments::new(lua, values);
-        let table = table_argument(&args)?;
-        let Some(hidden) = known.raw_get::<Option<Table>>(table)? else {
-            return Ok((step.clone(), table.clone(), Value::Nil));
-        };
-        seen.call::<()>(())?;
-        // The iteration's state is in the script's hands, so it is given a copy.
-        let copy = lua.create_table()?;
-        hidden.for_each(|key: Value, value: Value| copy.raw_set(key, value))?;
-        Ok((step.clone(), copy, Value::Nil))
-    })?;
-    real.raw_set("pairs", pairs)?;
-    let (known, seen) = (stand_ins.clone(), mark.clone());
-    let public_next = lua.create_function(move |lua, values: MultiValue| {
-        let args = Arguments::new(lua, values);
-        let table = table_argument(&args)?;
-        let key = args.get(2).cloned().unwrap_or(Value::Nil);
-        let hidden: Option<Table> = known.raw_get(table)?;
-        if hidden.is_some() {
-            seen.call::<()>(())?;
-        }
-        next.call::<MultiValue>((hidden.as_ref().unwrap_or(table), key))
-            .map_err(|_| Raised::Text(b"invalid key to 'next'".to_vec()).into())
-    })?;
-    real.raw_set("next", public_next)?;
-    let (known, seen) = (stand_ins.clone(), mark.clone());
-    let rawget = lua.create_function(move |lua, values: MultiValue| {
-        let args = Arguments::new(lua, values);
-        let table = table_argument(&args)?;
-        let hidden: Option<Table> = known.raw_get(table)?;
-        if hidden.is_some() {
-            seen.call::<()>(())?;
-        }
-        let Some(key) = args.get(2) else {
-            return Err(argument_error(lua, 2, "value expected"));
-        };
-        hidden.as_ref().unwrap_or(table).raw_get::<Value>(key)
-    })?;
-    real.raw_set("rawget", rawget)?;
-    add_refusing(lua, real, stand_ins)
-}
-
-fn add_refusing(lua: &Lua, real: &Table, stand_ins: &Table) -> mlua::Result<()> {
-    let known = stand_ins.clone();
-    let rawset = lua.create_function(move |lua, values: MultiValue| {
-        let args = Arguments::new(lua, values);
-        let table = table_argument(&args)?;
-        let (Some(key), Some(value)) = (args.get(2), args.get(3)) else {
-            let missing = if args.get(2).is_none() { 2 } else { 3 };
-            return Err(argument_error(lua, missing, "value expected"));
-        };
-        if known.contains_key(table)? {
-            return Err(Raised::Text(READ_ONLY.into()).into());
-        }
-        match key {
-            Value::Nil => return Err(Raised::Text(b"table index is nil".to_vec()).into()),
-            Value::Number(n) if n.is_nan() => {
-                return Err(Raised::Text(b"table index is NaN".to_vec()).into());
-            }
-            key => table.raw_set(key, value)?,
-        }
-        Ok(table.clone())
-    })?;
-    real.raw_set("rawset", rawset)?;
-    let known = stand_ins.clone();
-    let setmetatable = lua.create_function(move |lua, values: MultiValue| {
-        let args = Arguments::new(lua, values);
-        let table = table_argument(&args)?;
-        let metatable = match args.get(2) {
-            Some(Value::Nil) => None,
-            Some(Value::Table(metatable)) => Some(metatable.clone()),
-            _ => return Err(argument_error(lua, 2, "nil or table expected")),
-        };
-        if known.contains_key(table)? {
-            return Err(Raised::Text(READ_ONLY.into()).into());
-        }
-        if let Some(old) = table.metatable()
-            && !old.raw_get::<Value>("__metatable")?.is_nil()
-        {
-            return Err(library_error(lua, "cannot change a protected metatable"));
-        }
-        // A finalizer would run outside of any script; Lua 5.1 has none for tables.
-        table.set_metatable(metatable)?;
-        Ok(table.clone())
-    })?;
-    real.raw_set("setmetatable", setmetatable)
-}
-
-fn table_argument<'a>(args: &'a Arguments<'_>) -> mlua::Result<&'a Table> {
-    match args.get(1) {
-        Some(Value::Table(table)) => Ok(table),
-        other => Err(args.type_error(1, "table", other)),
-    }
-}
-
-/// Puts stand-ins in front of the libraries and the globals, and makes the latter what scripts run in.
-fn protect(
-    lua: &Lua,
-    real: &Table,
-    stand_ins: &Table,
-    watch_insert: &Function,
-) -> mlua::Result<()> {
-    let refuse =
-        lua.create_function(|lua, _: Value| Err::<(), _>(library_error(lua, READ_ONLY)))?;
-    let stand_in = |index: Value, hidden: &Table| -> mlua::Result<Table> {
-        let (table, meta) = (lua.create_table()?, lua.create_table()?);
-        meta.raw_set("__index", index)?;
-        meta.raw_set("__newindex", &refuse)?;
-        table.set_metatable(Some(meta))?;
-        stand_ins.raw_set(&table, hidden)?;
-        Ok(table)
-    };
-    for name in LIBRARIES {
-        let hidden: Table = real.raw_get(name)?;
-        let index = match name {
-            "table" => Value::Function(watch_insert.call(&hidden)?),
-            _ => Value::Table(hidden.clone()),
-        };
-        real.raw_set(name, stand_in(index, &hidden)?)?;
-    }
-    let missing = lua.create_function(|lua, (_, name): (Value, Value)| -> mlua::Result<Value> {
-        let name = match lua.coerce_string(name)? {
-            Some(name) => name.as_bytes().to_vec(),
-            None => b"(null)".to_vec(),
-        };
-        let text = [
-            b"Script attempted to access nonexistent global variable '",
-            &name[..],
-            b"'",
-        ]
-        .concat();
-        Err(library_error(lua, text))
-    })?;
-    let shown = lua.create_table()?;
-    shown.raw_set("__index", &missing)?;
-    real.set_metatable(Some(shown.clone()))?;
-    let shown = stand_in(Value::Table(shown.clone()), &shown)?;
-    let globals = stand_in(Value::Table(real.clone()), real)?;
-    let strings: Table = real.raw_get("string")?;
-    let string_meta = lua.create_table()?;
-    string_meta.raw_set("__index", strings)?;
-    let string_meta = stand_in(Value::Table(string_meta.clone()), &string_meta)?;
-    let (known, all) = (stand_ins.clone(), globals.clone());
-    let getmetatable = lua.create_function(move |lua, values: MultiValue| {
-        let args = Arguments::new(lua, values);
-        match args.get(1) {
-            None => Err(argument_error(lua, 1, "value expected")),
-            Some(Value::Table(table)) if *table == all => Ok(Value::Table(shown.clone())),
-            Some(Value::Table(table)) if known.contains_key(table)? => Ok(Value::Nil),
-            Some(Value::Table(table)) => match table.metatable() {
-                None => Ok(Value::Nil),
-                Some(meta) => match meta.raw_get("__metatable")? {
-                    Value::Nil => Ok(Value::Table(meta)),
-                    shown => Ok(shown),
-                },
-            },
-            Some(Value::String(_)) => Ok(Value::Table(string_meta.clone())),
-            Some(_) => Ok(Value::Nil),
-        }
-    })?;
-    real.raw_set("getmetatable", getmetatable)?;
-    real.raw_set("_G", &globals)?;
-    lua.set_globals(globals)
-}
-
 /// The error of a script that has run for too long.
 pub(super) fn budget_spent() -> mlua::Error {
     let text = b"ERR Script killed: it ran more instructions than its limit allows";
@@ -579,6 +420,7 @@ fn handle_error(lua: &Lua, error: Value) -> mlua::Result<Table> {
         Value::Error(error) => match Raised::of(&error) {
             Raised::Value(value) => value,
             Raised::Text(text) => Value::String(lua.create_string(text)?),
+            Raised::Failed(text) => Value::Table(failed(lua, &text)?),
             Raised::Reply(text) | Raised::Fatal(text) => Value::Table(error_table(lua, &text)?),
         },
         value => value,

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::Reply;
+use super::{Part, Reply};
 use crate::value::number;
 
 /// The protocol version of a session, chosen by `HELLO`.
@@ -20,6 +20,7 @@ pub fn encode(reply: &Reply, protocol: Protocol, out: &mut Vec<u8>) {
     let resp3 = protocol == Protocol::Resp3;
     match reply {
         Reply::Simple(text) => line(out, b'+', text.as_bytes()),
+        Reply::Status(text) => line(out, b'+', text),
         Reply::Error(error) => error_line(out, &error.to_bytes()),
         Reply::Integer(n) => length(out, b':', *n),
         Reply::Bulk(bytes) => bulk(out, bytes),
@@ -46,8 +47,8 @@ pub fn encode(reply: &Reply, protocol: Protocol, out: &mut Vec<u8>) {
             out.extend_from_slice(if *value { b"#t\r\n" } else { b"#f\r\n" });
         }
         Reply::Boolean(value) => length(out, b':', i64::from(*value)),
-        Reply::BigNumber(digits) if resp3 => line(out, b'(', digits.as_bytes()),
-        Reply::BigNumber(digits) => bulk(out, digits.as_bytes()),
+        Reply::BigNumber(digits) if resp3 => line(out, b'(', digits),
+        Reply::BigNumber(digits) => bulk(out, digits),
         Reply::Verbatim(format, text) if resp3 => {
             length(out, b'=', text.len() as i64 + 4);
             out.extend_from_slice(format);
@@ -64,10 +65,24 @@ pub fn encode(reply: &Reply, protocol: Protocol, out: &mut Vec<u8>) {
             encode(reply, protocol, out);
         }
         Reply::Spoken(protocol, reply) => encode(reply, *protocol, out),
+        Reply::Deep(parts) => parts
+            .iter()
+            .for_each(|part| encode_part(part, protocol, out)),
         Reply::Several(replies) => replies
             .iter()
             .for_each(|reply| encode(reply, protocol, out)),
         Reply::Nothing => {}
+    }
+}
+
+fn encode_part(part: &Part, protocol: Protocol, out: &mut Vec<u8>) {
+    let resp3 = protocol == Protocol::Resp3;
+    match part {
+        Part::Map(pairs) if resp3 => length(out, b'%', *pairs as i64),
+        Part::Map(pairs) => length(out, b'*', 2 * *pairs as i64),
+        Part::Set(items) if resp3 => length(out, b'~', *items as i64),
+        Part::Array(items) | Part::Set(items) => length(out, b'*', *items as i64),
+        Part::Reply(reply) => encode(reply, protocol, out),
     }
 }
 

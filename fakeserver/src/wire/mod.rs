@@ -7,5 +7,5 @@ pub mod reply;
 pub mod request;
 
 pub use encode::{Protocol, encode};
-pub use reply::Reply;
+pub use reply::{Part, Reply};
 pub use request::{Limits, ProtocolError, Request, RequestDecoder};

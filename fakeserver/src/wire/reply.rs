@@ -12,6 +12,8 @@ use crate::wire::Protocol;
 pub enum Reply {
     /// A simple string, `+OK`.
     Simple(Cow<'static, str>),
+    /// A simple string that is not UTF-8, without line breaks: scripts may make one.
+    Status(Blob),
     /// A simple error, `-ERR ...`.
     Error(CommandError),
     /// A 64-bit integer, `:1`.
@@ -39,17 +41,32 @@ pub enum Reply {
     /// A boolean: `:1` or `:0` in RESP2, `#t` or `#f` in RESP3.
     Boolean(bool),
     /// A big number, decimal digits: a bulk string in RESP2, `(` in RESP3.
-    BigNumber(Box<str>),
+    BigNumber(Blob),
     /// A verbatim string with its three-letter format: a plain bulk string in RESP2, `=` in RESP3.
     Verbatim([u8; 3], Blob),
     /// Attributes in front of a reply: left out in RESP2, `|` in RESP3.
     Attribute(Vec<(Reply, Reply)>, Box<Reply>),
     /// A reply in a protocol version that is no longer the session's: HELLO ran behind it in the same EXEC.
     Spoken(Protocol, Box<Reply>),
+    /// Aggregates that are nested too deep for values that own each other: each part is followed by what is inside of it.
+    Deep(Vec<Part>),
     /// Several replies to one command, one after the other, as `SUBSCRIBE a b` sends them.
     Several(Vec<Reply>),
     /// Nothing is sent now: the client waits (a blocking command), or asked for silence.
     Nothing,
+}
+
+/// A part of [`Reply::Deep`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part {
+    /// An array of so many parts, which follow.
+    Array(usize),
+    /// A map of so many pairs.
+    Map(usize),
+    /// A set of so many parts.
+    Set(usize),
+    /// A reply that is no aggregate.
+    Reply(Reply),
 }
 
 impl Reply {
@@ -64,6 +81,14 @@ impl Reply {
     /// A simple string of a constant text without line breaks.
     pub const fn simple(text: &'static str) -> Reply {
         Reply::Simple(Cow::Borrowed(text))
+    }
+
+    /// A simple string of any bytes without line breaks.
+    pub fn status(text: Vec<u8>) -> Reply {
+        match String::from_utf8(text) {
+            Ok(text) => Reply::Simple(text.into()),
+            Err(error) => Reply::Status(error.into_bytes().into()),
+        }
     }
 
     /// A length or count as integer.

@@ -6,6 +6,7 @@ use super::{InvalidNumbers, Settings};
 use crate::script::arguments::{as_number, number_text, type_name};
 use crate::script::raise::{Raised, library_error};
 use crate::script::sandbox::{Shared, VALUE_COST};
+use crate::script::walk::Walk;
 use crate::value::number::format_general;
 
 /// Appends JSON to a buffer.
@@ -14,6 +15,8 @@ pub(super) struct Encoder<'a> {
     settings: Settings,
     budget: &'a Shared,
     out: &'a mut Vec<u8>,
+    /// Pairs of all open tables that are held at once.
+    held: usize,
 }
 
 impl<'a> Encoder<'a> {
@@ -28,6 +31,7 @@ impl<'a> Encoder<'a> {
             settings,
             budget,
             out,
+            held: 0,
         }
     }
 
@@ -36,8 +40,9 @@ impl<'a> Encoder<'a> {
         let mut open: Vec<Open> = Vec::new();
         self.begin(value, &mut open)?;
         while let Some(innermost) = open.last_mut() {
-            let Some((key, value)) = innermost.items.next() else {
+            let Some((key, value)) = innermost.items.next()? else {
                 self.out.push(if innermost.is_array { b']' } else { b'}' });
+                self.held -= innermost.held;
                 open.pop();
                 continue;
             };
@@ -150,7 +155,8 @@ impl<'a> Encoder<'a> {
     /// The pairs of a table, and whether they are an array: all keys are positive integers, and not too far apart.
     fn open(&mut self, table: &Table) -> mlua::Result<Open> {
         let mut items: Vec<(Value, Value)> = Vec::new();
-        let (mut max, mut is_array, mut in_order) = (0_i32, true, true);
+        let (mut max, mut is_array, mut in_order, mut count) = (0_i32, true, true, 0_i64);
+        let held = self.held;
         table.for_each(|key: Value, value: Value| {
             let index = as_number(&key).filter(|n| *n >= 1.0 && n.fract() == 0.0);
             is_array &= index.is_some();
@@ -163,11 +169,14 @@ impl<'a> Encoder<'a> {
                     index as i32
                 };
             }
-            items.push((key, value));
-            in_order &= index == items.len() as f64;
+            count += 1;
+            in_order &= index == count as f64;
+            if held + items.len() < HELD_MAX {
+                items.push((key, value));
+            }
             Ok(())
         })?;
-        let (count, max) = (items.len() as i64, i64::from(max));
+        let max = i64::from(max);
         let settings = &self.settings;
         let is_sparse = settings.sparse_ratio > 0
             && max > count.saturating_mul(settings.sparse_ratio)
@@ -180,14 +189,20 @@ impl<'a> Encoder<'a> {
         }
         is_array &= max > 0;
         self.out.push(if is_array { b'[' } else { b'{' });
-        let items = if is_array && !in_order {
-            Items::Sparse(table.clone(), 0, max)
+        let is_large = count > items.len() as i64;
+        let held = if is_large { 0 } else { items.len() };
+        self.held += held;
+        let items = if is_array && (is_large || !in_order) {
+            Items::ByIndex(table.clone(), 0, max)
+        } else if is_large {
+            Items::Walk(Walk::new(self.lua, table.clone())?)
         } else {
             Items::Pairs(items.into_iter())
         };
         Ok(Open {
             is_array,
             items,
+            held,
             first: true,
         })
     }
@@ -200,26 +215,35 @@ const DEPTH_MAX: usize = 7_997;
 struct Open {
     is_array: bool,
     items: Items,
+    /// Pairs that it held when it was opened.
+    held: usize,
     first: bool,
 }
 
 enum Items {
     Pairs(std::vec::IntoIter<(Value, Value)>),
-    /// An array with holes: the table, the last index looked at and the highest.
-    Sparse(Table, i64, i64),
+    /// An array with holes, or a large one: the table, the last index looked at and the highest.
+    ByIndex(Table, i64, i64),
+    /// A large object.
+    Walk(Walk),
 }
 
 impl Items {
-    fn next(&mut self) -> Option<(Value, Value)> {
+    fn next(&mut self) -> mlua::Result<Option<(Value, Value)>> {
         match self {
-            Items::Pairs(pairs) => pairs.next(),
-            Items::Sparse(table, at, max) => {
+            Items::Pairs(pairs) => Ok(pairs.next()),
+            Items::ByIndex(table, at, max) => {
                 *at += 1;
-                (at <= max).then(|| (Value::Nil, table.raw_get(*at).unwrap_or(Value::Nil)))
+                let value = (at <= max).then(|| table.raw_get(*at)).transpose()?;
+                Ok(value.map(|value| (Value::Nil, value)))
             }
+            Items::Walk(walk) => walk.step(),
         }
     }
 }
+
+/// Pairs that may be held at once: Rust has room for some thousand values of Lua.
+const HELD_MAX: usize = 1000;
 
 fn hex_escape(byte: u8) -> [u8; 6] {
     let digit = |nibble: u8| {
