@@ -243,6 +243,48 @@ fn a_script_whose_caller_is_gone_can_be_killed() {
     });
 }
 
+const BUSY_FUNCTION: &str =
+    "-BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.";
+
+#[test]
+fn functions_and_scripts_are_each_killed_by_a_command_of_their_own() {
+    each(|backend| {
+        let mut con = backend.raw();
+        let library =
+            "#!lua name=lib\nredis.register_function('f', function() while true do end end)";
+        con.request(&["FUNCTION", "LOAD", library]);
+        assert_eq!(read(&mut con), "$3|lib");
+        let mut caller = backend.raw();
+        caller.request(&["FCALL", "f", "0"]);
+        while call(&mut con, "PING") != BUSY_FUNCTION {}
+        for line in [
+            "SCRIPT KILL",
+            "SHUTDOWN",
+            "FUNCTION LIST",
+            "FCALL f 0",
+            "EVAL x 0",
+        ] {
+            assert_eq!(call(&mut con, line), BUSY_FUNCTION, "{line}");
+        }
+        let stats = call(&mut con, "FUNCTION STATS");
+        let running = "*4|$14|running_script|*6|$4|name|$1|f|$7|command|*3|$5|FCALL|$1|f|$1|0|$11|duration_ms|:";
+        assert!(stats.starts_with(running), "{stats}");
+        assert_eq!(call(&mut con, "FUNCTION KILL"), "+OK");
+        assert_eq!(
+            read(&mut caller),
+            format!("{KILLED} script: f, on @user_function:2.")
+        );
+        let mut caller = slow(backend, ENDLESS);
+        assert_eq!(call(&mut con, "FUNCTION KILL"), BUSY);
+        assert_eq!(call(&mut con, "FUNCTION STATS"), BUSY);
+        kill(backend, &mut caller);
+        assert_eq!(
+            call(&mut con, "FUNCTION KILL"),
+            "-NOTBUSY No scripts in execution right now."
+        );
+    });
+}
+
 #[test]
 fn what_waited_before_the_script_is_served_after_it() {
     each(|backend| {
