@@ -6,6 +6,7 @@ use crate::command::Row;
 use crate::error::CommandError;
 use crate::keyspace::Classes;
 use crate::output_limits::OutputLimits;
+use crate::payload::{Check, Compression};
 use crate::value::Blob;
 
 /// Who may call a protected command (`enable-debug-command`).
@@ -45,6 +46,10 @@ pub struct Config {
     pub list_max_listpack_size: i64,
     /// `list-compress-depth`
     pub list_compress_depth: i64,
+    /// Whether RESTORE takes a payload whatever its checksum (`DEBUG SET-SKIP-CHECKSUM-VALIDATION`).
+    pub skips_checksums: bool,
+    /// From so many bytes on a list's element has a node of its own (`DEBUG QUICKLIST-PACKED-THRESHOLD`).
+    pub list_packed_threshold: usize,
     /// `set-max-intset-entries`
     pub set_max_intset_entries: i64,
     /// `stream-node-max-bytes`
@@ -84,6 +89,10 @@ pub struct Config {
     pub latency_tracking: bool,
     /// Microseconds from which on a command is logged, -1 for none (`slowlog-log-slower-than`).
     pub slowlog_log_slower_than: i64,
+    /// Milliseconds from which on a command is a latency event, 0 for none (`latency-monitor-threshold`).
+    pub latency_monitor_threshold: i64,
+    /// Seconds after which an idle client is disconnected, 0 for never (`timeout`).
+    pub timeout: i64,
     /// `slowlog-max-len`
     pub slowlog_max_len: i64,
     /// TCP port, for `INFO` and `CONFIG GET port`; 0 without a socket.
@@ -106,6 +115,8 @@ impl Default for Config {
             hll_sparse_max_bytes: 3000,
             list_max_listpack_size: -2,
             list_compress_depth: 0,
+            skips_checksums: false,
+            list_packed_threshold: 1 << 30,
             set_max_intset_entries: 512,
             stream_node_max_bytes: 4096,
             stream_node_max_entries: 100,
@@ -123,6 +134,8 @@ impl Default for Config {
             script_memory_max: 256 * 1024 * 1024,
             latency_tracking: true,
             slowlog_log_slower_than: 10_000,
+            latency_monitor_threshold: 0,
+            timeout: 0,
             slowlog_max_len: 128,
             port: 0,
             others: BTreeMap::new(),
@@ -131,6 +144,30 @@ impl Default for Config {
 }
 
 impl Config {
+    /// A setting that is kept as a text of `yes` or `no`, by its default.
+    fn is_on(&self, name: &str, default: bool) -> bool {
+        let text = self.others.get(name);
+        text.map_or(default, |text| text.as_bytes() == b"yes")
+    }
+
+    /// What is looked at before a payload is read (`DEBUG SET-SKIP-CHECKSUM-VALIDATION`).
+    pub(crate) fn payload_check(&self) -> Check {
+        if self.skips_checksums {
+            Check::Version
+        } else {
+            Check::Checksum
+        }
+    }
+
+    /// Whether payloads are compressed (`rdbcompression`).
+    pub(crate) fn payload_compression(&self) -> Compression {
+        if self.is_on("rdbcompression", true) {
+            Compression::On
+        } else {
+            Compression::Off
+        }
+    }
+
     /// Whether writes are refused, since there are no replicas.
     pub(crate) fn lacks_replicas(&self) -> bool {
         self.min_replicas_to_write > 0 && self.min_replicas_max_lag > 0

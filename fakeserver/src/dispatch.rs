@@ -3,8 +3,7 @@
 
 use crate::blocking::{Blocked, Wait};
 use crate::command::{
-    Access, Caller, ControlCall, Effects, Flag, Handler, ReadCall, Row, WriteCall, is_exhausted,
-    lookup,
+    Access, Caller, ControlCall, Effects, Flag, Handler, ReadCall, Row, WriteCall, lookup,
 };
 use crate::engine::{Engine, OUTPUT_CHECK_MIN};
 use crate::error::CommandError;
@@ -24,8 +23,8 @@ impl Engine {
         }
         self.keyspace.set_now(self.now);
         let reply = self.answer(id, request);
-        // Redis publishes events while a command runs, so a client that listens hears them before its own reply.
-        self.publish_events();
+        // Redis publishes events while a command runs, so a client that listens hears some of them before its own reply.
+        let reply = self.publish_around(id, reply);
         if let Some(session) = self.sessions.get_mut(&id) {
             session.active_at = self.now.micros();
             session.send(reply);
@@ -34,6 +33,7 @@ impl Engine {
                 self.check_output(id);
             }
         }
+        self.pass_slept_time();
         self.after_command();
     }
 
@@ -113,7 +113,7 @@ impl Engine {
     ) -> Result<(), CommandError> {
         // Of the script that makes the server busy, not of those who are told so.
         if !self.is_busy() {
-            self.out_of_memory = self.config.maxmemory > 0 && is_exhausted(self);
+            self.out_of_memory = self.config.maxmemory > 0 && self.lacks_memory();
         }
         let Some(session) = self.sessions.get(&id) else {
             return Ok(());
@@ -183,8 +183,16 @@ impl Engine {
         if monitored && row.has(Flag::SkipMonitor) {
             self.feed_monitors(id, request, caller);
         }
+        let outer = std::mem::take(&mut self.sleep.taken);
         let reply = self.execute(id, row, request, caller);
-        self.stats.called(row, self.config.latency_tracking);
+        let micros = std::mem::replace(&mut self.sleep.taken, outer);
+        self.sleep.taken += micros;
+        if caller == Caller::Script {
+            // It answers the script, and the script's own reply comes behind everything.
+            self.keyspace.take_placement();
+        }
+        self.stats.called(row, self.config.latency_tracking, micros);
+        self.note_latency(row, micros);
         match &reply {
             Reply::Error(_) if std::mem::take(&mut self.stats.is_counted) => {
                 self.stats.interrupted(row);
@@ -195,9 +203,10 @@ impl Engine {
         if monitored && !row.has(Flag::SkipMonitor) {
             self.feed_monitors(id, request, caller);
         }
-        // Time stands still inside of a command, so it took 0 microseconds.
-        if self.config.slowlog_log_slower_than == 0 && !row.has(Flag::SkipSlowlog) {
-            self.log_slow(id, request, caller);
+        // Time stands still inside of a command, unless it sleeps.
+        let is_slow = (0..=micros).contains(&self.config.slowlog_log_slower_than);
+        if is_slow && !row.has(Flag::SkipSlowlog) {
+            self.log_slow(id, request, caller, micros);
         }
         reply
     }
@@ -215,6 +224,7 @@ impl Engine {
             .map(|session| session.db)
             .unwrap_or_default();
         self.keyspace.select(db);
+        self.keyspace.begin_command();
         self.remove_due_keys_of(row, request);
         match row.handler() {
             Handler::Read(_) | Handler::Write(_) => {
@@ -428,6 +438,7 @@ impl Engine {
         self.remove_due_keys_of(blocked.row, &blocked.request);
         let (reply, wait) =
             self.call_on_keyspace(blocked.row, &blocked.request, Caller::Client, Some(key));
+        self.keyspace.take_placement();
         if wait.is_none() {
             self.unblock(id);
             if let Reply::Error(error) = &reply {

@@ -10,11 +10,14 @@ use crate::blocking::WaitQueues;
 use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::error::CommandError;
+use crate::eviction::EvictionPool;
 use crate::keyspace::{DbIndex, Keyspace};
+use crate::latency_events::LatencyEvents;
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
 use crate::running::{Interlude, Running};
 use crate::session::{Session, SessionId, Silence, Sink};
+use crate::sleep::Sleep;
 use crate::slowlog::SlowLog;
 use crate::stats::{ScriptFigures, ServerStats};
 use crate::value::Blob;
@@ -55,8 +58,12 @@ pub struct Engine {
     pub(crate) slowlog: SlowLog,
     /// Memory was used up when the running client's command came in.
     pub(crate) out_of_memory: bool,
-    /// When the data was last saved, in seconds since the epoch (`LASTSAVE`).
-    pub(crate) saved_at: i64,
+    pub(crate) eviction: EvictionPool,
+    pub(crate) latency_events: LatencyEvents,
+    pub(crate) sleep: Sleep,
+    /// When idle clients are looked for next.
+    idle_check_at: Option<Timestamp>,
+    pub(crate) saving: Saving,
     /// `SHUTDOWN` was called.
     pub(crate) shutdown: bool,
     /// Sessions that have something to send or are to be closed, and of which the driver has not been told.
@@ -70,6 +77,20 @@ pub struct Engine {
     /// The driver, if it can let others in while a script takes long.
     pub(crate) interlude: Option<Weak<dyn Interlude>>,
     session_count: u64,
+}
+
+/// What is told of the saving and loading of data, of which there is as much as a client can see.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Saving {
+    /// When the data was last saved, in seconds since the epoch (`LASTSAVE`).
+    pub at: i64,
+    /// Whether it was ever saved in the background.
+    pub in_background: bool,
+    /// Whether the append-only file was ever rewritten.
+    pub has_rewritten: bool,
+    /// Keys that were loaded last, and due ones that were left out.
+    pub loaded: usize,
+    pub left_out: usize,
 }
 
 /// What kind of connection a session belongs to.
@@ -93,10 +114,8 @@ pub struct Transmit {
 impl Engine {
     /// An empty server.
     pub fn new(config: Config, now: Timestamp) -> Engine {
-        let mut keyspace = Keyspace::new(config.databases, config.seed);
-        keyspace.notify = config.notify_keyspace_events;
-        Engine {
-            keyspace,
+        let mut engine = Engine {
+            keyspace: Keyspace::new(config.databases, config.seed),
             rng: fastrand::Rng::with_seed(config.seed),
             config,
             sessions: HashMap::default(),
@@ -110,7 +129,14 @@ impl Engine {
             stats: ServerStats::new(),
             slowlog: SlowLog::default(),
             out_of_memory: false,
-            saved_at: now.seconds(),
+            eviction: EvictionPool::default(),
+            latency_events: LatencyEvents::default(),
+            sleep: Sleep::default(),
+            idle_check_at: None,
+            saving: Saving {
+                at: now.seconds(),
+                ..Saving::default()
+            },
             shutdown: false,
             ready: BTreeSet::new(),
             now,
@@ -120,7 +146,9 @@ impl Engine {
             running: None,
             interlude: None,
             session_count: 0,
-        }
+        };
+        engine.apply_config();
+        engine
     }
 
     /// A new connection that exchanges bytes: use [`Engine::receive`] and [`Engine::poll_transmit`].
@@ -179,6 +207,7 @@ impl Engine {
         };
         self.stats.reads += 1;
         self.stats.input_bytes += bytes.len() as u64;
+        session.active_at = now.micros();
         session.decoder.feed(bytes);
         let limit = self.config.client_query_buffer_limit.max(0) as usize;
         if session.held_back && session.decoder.pending_len() > limit {
@@ -207,6 +236,9 @@ impl Engine {
             };
         };
         self.ready.remove(&id);
+        if self.sleep.is_on() {
+            return Transmit::default();
+        }
         if let Sink::Wire(bytes) = &mut session.sink {
             self.stats.writes += 1;
             self.stats.output_bytes += bytes.len() as u64;
@@ -230,6 +262,9 @@ impl Engine {
 
     /// The next reply (or push) to a session that exchanges values.
     pub fn poll_reply(&mut self, id: SessionId) -> Option<Reply> {
+        if self.is_asleep() {
+            return None;
+        }
         match &mut self.sessions.get_mut(&id)?.sink {
             Sink::Values(replies) => replies.pop_front(),
             Sink::Wire(_) => None,
@@ -238,6 +273,9 @@ impl Engine {
 
     /// A session that has something to send or is to be closed; each is named once per occasion.
     pub fn poll_ready(&mut self) -> Option<SessionId> {
+        if self.is_asleep() {
+            return None;
+        }
         self.ready.pop_first()
     }
 
@@ -246,16 +284,24 @@ impl Engine {
         if self.is_busy() {
             return None;
         }
+        if self.is_asleep() {
+            return self.wakes_at();
+        }
         let due = self
             .keyspace
             .next_deadline()
             .filter(|_| self.config.active_expire && !self.is_paused());
         // A key is due once its deadline has passed, hence the millisecond more.
         let due = due.map(|deadline| Timestamp::from_millis(deadline.saturating_add(1)));
-        [due, self.queues.next_deadline(), self.pause.end()]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            due,
+            self.queues.next_deadline(),
+            self.pause.end(),
+            self.idle_check_at,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Lets time pass: ends the waiting of clients whose time is over and removes a slice of the due keys.
@@ -264,10 +310,15 @@ impl Engine {
             return;
         }
         self.now = now;
+        self.wake_up();
+        if self.is_asleep() {
+            return;
+        }
         self.keyspace.set_now(now);
         if self.pause.end().is_some_and(|end| end <= now) {
             self.end_pause();
         }
+        self.hang_up_on_idle();
         while let Some(id) = self.queues.first_due(now) {
             self.time_out(id);
         }
@@ -343,6 +394,35 @@ impl Engine {
         }
     }
 
+    /// Closes the connections of clients that have done nothing for longer than `timeout`, once a second. Who waits, listens or
+    /// looks on is not idle.
+    fn hang_up_on_idle(&mut self) {
+        if self.idle_check_at.is_none_or(|at| self.now < at) {
+            return;
+        }
+        let (now, timeout) = (self.now.seconds(), self.config.timeout);
+        let is_idle = |session: &Session| {
+            session.blocked.is_none()
+                && !session.closing
+                && now - session.active_at.div_euclid(1_000_000) > timeout
+        };
+        let sessions = self.sessions.values().filter(|session| is_idle(session));
+        let mut idle: Vec<_> = sessions.map(|session| session.id).collect();
+        idle.sort_unstable();
+        for id in idle {
+            if !self.pubsub.is_subscriber(id) && !self.monitors.contains(&id) {
+                self.hang_up(id);
+            }
+        }
+        self.schedule_idle_check();
+    }
+
+    /// Has idle clients looked for a second from now, if `timeout` is set.
+    pub(crate) fn schedule_idle_check(&mut self) {
+        let at = self.now.plus_millis(1000);
+        self.idle_check_at = (self.config.timeout > 0).then_some(at);
+    }
+
     /// Whether a client has asked the server to end (`SHUTDOWN`); what that means is the driver's business.
     pub fn shutdown_requested(&self) -> bool {
         self.shutdown
@@ -391,7 +471,11 @@ impl Engine {
             let Some(session) = self.sessions.get_mut(&id) else {
                 return;
             };
-            if session.blocked.is_some() || session.postponed || session.closing {
+            if session.blocked.is_some()
+                || session.postponed
+                || session.closing
+                || self.sleep.is_on()
+            {
                 break;
             }
             session.held_back = session.output_len() >= OUTPUT_BATCH;

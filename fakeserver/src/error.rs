@@ -159,6 +159,11 @@ pub enum CommandError {
     /// A limit of a lexicographical range that does not begin with `[` or `(`.
     #[error("ERR min or max not valid string range item")]
     LexRangeInvalid,
+    /// `OBJECT IDLETIME` where access frequencies are kept instead.
+    #[error(
+        "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
+    )]
+    LfuPolicy,
     /// `LIMIT` in a range of ranks.
     #[error(
         "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX"

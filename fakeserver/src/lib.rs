@@ -25,6 +25,9 @@ pub mod wire;
 
 mod blocking;
 mod dispatch;
+mod durations;
+mod eviction;
+mod latency_events;
 #[cfg(feature = "net")]
 mod net;
 mod observe;
@@ -39,6 +42,7 @@ mod running;
 mod script;
 mod server;
 mod shared;
+mod sleep;
 mod slowlog;
 mod stats;
 

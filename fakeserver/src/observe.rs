@@ -14,11 +14,41 @@ use crate::wire::{Reply, Request};
 impl Engine {
     /// Hands the recorded keyspace events to whoever listens.
     pub(crate) fn publish_events(&mut self) {
-        if self.keyspace.events.get_mut().is_empty() {
+        let count = self.keyspace.events.get_mut().len();
+        self.publish_first(count);
+    }
+
+    /// Hands those of a command's events on that do not come behind its reply; the reply, with events inside of it if that is
+    /// where they belong.
+    pub(crate) fn publish_around(&mut self, id: SessionId, reply: Reply) -> Reply {
+        let placement = self.keyspace.take_placement();
+        let count = self.keyspace.events.get_mut().len();
+        if count == 0 {
+            return reply;
+        }
+        let before = placement.before.unwrap_or(count);
+        if placement.within.is_empty() {
+            self.publish_first(before);
+            return reply;
+        }
+        let outer = self.exec_pushes.replace((id, Vec::new()));
+        self.publish_first(before);
+        let pushes = std::mem::replace(&mut self.exec_pushes, outer);
+        match pushes {
+            Some((_, pushes)) if !pushes.is_empty() => reply.with_pushes(pushes, placement.within),
+            _ => reply,
+        }
+    }
+
+    /// Hands the first so many of the recorded events to whoever listens.
+    fn publish_first(&mut self, count: usize) {
+        let events = self.keyspace.events.get_mut();
+        if events.is_empty() {
             return;
         }
+        let events: Vec<KeyEvent> = events.drain(..count.min(events.len())).collect();
         let classes = self.keyspace.notify;
-        for KeyEvent { db, key, event } in self.keyspace.events.take() {
+        for KeyEvent { db, key, event } in events {
             let name = event.name().as_bytes();
             if classes.keyspace {
                 let channel = [format!("__keyspace@{}__:", db.0).as_bytes(), &key].concat();
@@ -87,7 +117,13 @@ impl Engine {
     }
 
     /// Puts a command into the slow log.
-    pub(crate) fn log_slow(&mut self, id: SessionId, request: &Request, caller: Caller) {
+    pub(crate) fn log_slow(
+        &mut self,
+        id: SessionId,
+        request: &Request,
+        caller: Caller,
+        micros: i64,
+    ) {
         let (now, len_max) = (self.now, self.config.slowlog_max_len.max(0) as usize);
         if let Some(session) = self.sessions.get(&id) {
             // What scripts call comes from a client of the server's own.
@@ -95,7 +131,7 @@ impl Engine {
                 Caller::Script => ("?:0", &Blob::default()),
                 Caller::Client | Caller::Exec => (&*session.address, &session.name),
             };
-            self.slowlog.push(request, client, now, len_max);
+            self.slowlog.push(request, client, (now, micros), len_max);
         }
     }
 
@@ -150,4 +186,51 @@ fn quote(bytes: &[u8]) -> String {
         }
     }
     quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::clock::Timestamp;
+    use crate::config::Config;
+    use crate::engine::{Engine, Peer};
+
+    /// Recorded from redis-server 7.0.15, which has written an array's head before it tells of the event.
+    #[test]
+    fn some_events_stand_inside_of_the_reply_of_their_command() {
+        let event = "$7\r\nmessage\r\n$22\r\n__keyevent@0__:zpopmin\r\n$1\r\nz\r\n";
+        let del = "$7\r\nmessage\r\n$18\r\n__keyevent@0__:del\r\n$1\r\nz\r\n";
+        let cases = [
+            ("ZPOPMIN z", format!("*2\r\n>3\r\n{event}$1\r\na\r\n,1\r\n")),
+            (
+                "BZPOPMIN z 0",
+                format!("*3\r\n$1\r\nz\r\n>3\r\n{event}$1\r\nb\r\n,2\r\n"),
+            ),
+            (
+                "ZMPOP 1 z MIN",
+                format!("*2\r\n$1\r\nz\r\n*1\r\n>3\r\n{event}*2\r\n$1\r\nc\r\n,3\r\n"),
+            ),
+            (
+                "ZPOPMIN z 9",
+                format!("*1\r\n>3\r\n{event}*2\r\n$1\r\nd\r\n,4\r\n>3\r\n{del}"),
+            ),
+        ];
+        let now = Timestamp::default();
+        let mut engine = Engine::new(Config::default(), now);
+        let id = engine.connect(Peer::default(), now);
+        let setup = "HELLO 3\r\nCONFIG SET notify-keyspace-events Ezg\r\nZADD z 1 a 2 b 3 c 4 d\r\n\
+            SUBSCRIBE __keyevent@0__:zpopmin __keyevent@0__:del\r\n";
+        let mut out = Vec::new();
+        engine.receive(id, setup.as_bytes(), now);
+        engine.poll_transmit(id, &mut out);
+        for (request, expected) in cases {
+            out.clear();
+            engine.receive(id, format!("{request}\r\n").as_bytes(), now);
+            engine.poll_transmit(id, &mut out);
+            assert_eq!(
+                String::from_utf8(out.clone()).unwrap(),
+                expected,
+                "{request}"
+            );
+        }
+    }
 }

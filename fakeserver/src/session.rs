@@ -90,9 +90,14 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// Whether the client wants no replies now.
+    pub(crate) fn is_silenced(&self) -> bool {
+        matches!(self.silence, Silence::Off | Silence::Skip)
+    }
+
     /// Hands a reply to the connection, unless the client wants none.
     pub(crate) fn send(&mut self, reply: Reply) {
-        if matches!(self.silence, Silence::Off | Silence::Skip) {
+        if self.is_silenced() {
             return self.send_pushes(reply);
         }
         self.deliver(reply);
@@ -109,7 +114,8 @@ impl Session {
         }
     }
 
-    fn deliver(&mut self, reply: Reply) {
+    /// Hands a reply to the connection, whether the client wants one or not.
+    pub(crate) fn deliver(&mut self, reply: Reply) {
         match (&mut self.sink, reply) {
             (_, Reply::Nothing) => {}
             (Sink::Wire(out), reply) => encode(&reply, self.protocol, out),

@@ -1,6 +1,6 @@
 //! The slow log: the last commands that took at least `slowlog-log-slower-than` microseconds.
 //!
-//! Time stands still while a command runs here, so every duration is 0 and only a threshold of 0 logs anything.
+//! Time stands still while a command runs here, so every duration but that of a sleep is 0.
 
 use std::collections::VecDeque;
 
@@ -17,6 +17,8 @@ const ARGUMENT_LEN_MAX: usize = 128;
 pub(crate) struct SlowEntry {
     pub id: i64,
     pub at: Timestamp,
+    /// How long it took, in microseconds.
+    pub micros: i64,
     pub words: Vec<Blob>,
     pub address: Box<str>,
     pub name: Blob,
@@ -35,13 +37,14 @@ impl SlowLog {
         &mut self,
         request: &Request,
         client: (&str, &Blob),
-        at: Timestamp,
+        (at, micros): (Timestamp, i64),
         len_max: usize,
     ) {
         let (address, name) = client;
         self.entries.push_front(SlowEntry {
             id: self.next_id,
             at,
+            micros,
             words: shorten(request),
             address: address.into(),
             name: name.clone(),

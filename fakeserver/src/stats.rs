@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::command::{Row, row_count};
+use crate::durations::Durations;
 use crate::error::CommandError;
 
 /// Different error codes that are counted apart. Scripts can invent codes, so there must be a bound; Redis' own number about 20.
@@ -14,6 +15,8 @@ pub(crate) struct CommandStats {
     pub calls: u64,
     /// Those of the calls whose duration was noted (`latency-tracking`).
     pub timed: u64,
+    /// Microseconds of all calls.
+    pub micros: i64,
     /// Refused before execution: wrong arity, not authenticated, not allowed in the session's state.
     pub rejected: u64,
     /// Executed, with an error as reply.
@@ -37,6 +40,12 @@ pub(crate) struct ScriptFigures {
 pub(crate) struct ServerStats {
     /// By [`Row::index`].
     commands: Vec<CommandStats>,
+    /// Of the calls whose duration was noted, by [`Row::index`].
+    durations: BTreeMap<usize, Durations>,
+    /// Times that the data was saved, or would have been.
+    pub saves: u64,
+    /// Times that the append-only file was rewritten, or would have been.
+    pub rewrites: u64,
     /// Error replies by their code.
     errors: BTreeMap<Box<[u8]>, u64>,
     pub connections_received: u64,
@@ -55,6 +64,9 @@ impl ServerStats {
     pub(crate) fn new() -> ServerStats {
         ServerStats {
             commands: vec![CommandStats::default(); row_count()],
+            durations: BTreeMap::new(),
+            saves: 0,
+            rewrites: 0,
             errors: BTreeMap::new(),
             connections_received: 0,
             connections_rejected: 0,
@@ -73,10 +85,16 @@ impl ServerStats {
     }
 
     /// Counts an execution; `timed` is whether its duration is kept.
-    pub(crate) fn called(&mut self, row: &Row, timed: bool) {
+    pub(crate) fn called(&mut self, row: &Row, timed: bool, micros: i64) {
         self.commands_processed += 1;
+        // Almost all take no time, which their number tells.
+        if timed && micros > 0 {
+            let durations = self.durations.entry(row.index()).or_default();
+            durations.add(micros);
+        }
         if let Some(stats) = self.of(row) {
             stats.calls += 1;
+            stats.micros += micros;
             stats.timed += u64::from(timed);
         }
     }
@@ -116,6 +134,14 @@ impl ServerStats {
     /// The figures of one command.
     pub(crate) fn command(&self, row: &Row) -> CommandStats {
         self.commands.get(row.index()).copied().unwrap_or_default()
+    }
+
+    /// How long the calls of a command took.
+    pub(crate) fn durations(&self, row: &Row) -> Durations {
+        let slow = self.durations.get(&row.index()).cloned();
+        let mut durations = slow.unwrap_or_default();
+        durations.add_instant(self.command(row).timed - durations.calls());
+        durations
     }
 
     /// Error codes with their counts, by name.

@@ -4,12 +4,15 @@
 //! * [`server`]: the fake in memory, the fake over TCP and the real redis-server behind one door
 //! * [`raw`], [`frame`], [`compare`]: a connection of bytes, replies taken apart, and when two count as the same
 //! * [`transcript`]: `.resp` files, run and recorded
+//! * [`json`], [`compatibility`]: what a server says of its commands, and which options the transcripts show
 //! * [`program`]: random programs drawn from the command table
 //! * [`differential`]: two servers, one program; [`mutants`]: faulty engines that it has to notice
 
 pub mod compare;
+pub mod compatibility;
 pub mod differential;
 pub mod frame;
+pub mod json;
 pub mod mutants;
 pub mod program;
 pub mod raw;

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-use fakeserver::Server;
+use fakeserver::config::Permission;
+use fakeserver::{Builder, Config, Server};
 use redis::{Client, ConnectionAddr, IntoConnectionInfo};
 
 use crate::frame::Frame;
@@ -58,8 +59,8 @@ impl Backend {
     /// A fresh server of a kind. The real one is waited for until no other test uses it. Panics if it cannot be reached.
     pub fn start(kind: Kind) -> Backend {
         let host = match kind {
-            Kind::Memory => Host::Fake(Server::new()),
-            Kind::Tcp => Host::Fake(Server::start()),
+            Kind::Memory => Host::Fake(builder().build()),
+            Kind::Tcp => Host::Fake(builder().start()),
             Kind::Real => {
                 let url = real_url().expect("REDIS_URL names the real server");
                 Host::Real(Real::claim(&url))
@@ -122,6 +123,15 @@ impl Backend {
             }
         }
     }
+}
+
+/// DEBUG is allowed, as it has to be on the real server.
+fn builder() -> Builder {
+    let config = Config {
+        enable_debug_command: Permission::Yes,
+        ..Config::default()
+    };
+    Server::builder().config(config)
 }
 
 /// The real server's URL, if it is named. Panics on continuous integration if it is not.

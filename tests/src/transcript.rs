@@ -28,6 +28,9 @@ const SILENCE: Duration = Duration::from_millis(40);
 /// Failures shown per file; what follows the first ones is often their consequence.
 const FAILURES_MAX: usize = 20;
 
+/// The connection that a file begins on.
+const FIRST_CONNECTION: char = 'a';
+
 /// A `.resp` file, taken apart.
 #[derive(Clone, Debug)]
 pub struct Transcript {
@@ -45,6 +48,17 @@ struct Step {
     order_line: Option<String>,
     order: Order,
     want: Vec<Frame>,
+}
+
+/// A request of a transcript with all that the server answered to it.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// Number of the request's line.
+    pub at: usize,
+    /// The request.
+    pub words: Vec<Vec<u8>>,
+    /// Its replies, those included that came later; none if it was still blocked in the end or is answered by silence.
+    pub replies: Vec<Frame>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -101,6 +115,39 @@ impl Transcript {
         }
         let name = name.to_owned();
         Ok(Transcript { name, steps })
+    }
+
+    /// The requests in the file's order.
+    pub fn exchanges(&self) -> Vec<Exchange> {
+        let mut exchanges: Vec<Exchange> = Vec::new();
+        let mut last: BTreeMap<char, usize> = BTreeMap::new();
+        let mut current = FIRST_CONNECTION;
+        for step in &self.steps {
+            match &step.action {
+                Action::Connection(name) => current = *name,
+                Action::Request(words) => {
+                    last.insert(current, exchanges.len());
+                    exchanges.push(Exchange {
+                        at: step.at,
+                        words: words.clone(),
+                        replies: step.want.clone(),
+                    });
+                }
+                Action::Receive => {
+                    if let Some(exchange) = last.get(&current).and_then(|at| exchanges.get_mut(*at))
+                    {
+                        exchange.replies.extend(step.want.iter().cloned());
+                    }
+                }
+                Action::Keep | Action::Protocol(_) | Action::Flush => {}
+            }
+        }
+        exchanges
+    }
+
+    /// The file's name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Runs the transcript on a fresh server; what differs, one text per difference.
@@ -249,7 +296,7 @@ impl Clients<'_> {
         Clients {
             backend,
             open: BTreeMap::new(),
-            current: 'a',
+            current: FIRST_CONNECTION,
         }
     }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use fakeserver::command::{Group, Row, rows};
 use serde_json::{Map, Value, json};
-use tests::frame::Frame;
+use tests::json::{normal, to_json};
 use tests::raw::Raw;
 use tests::server::{Backend, Kind, real_url};
 
@@ -36,36 +36,6 @@ fn connect(kind: Kind) -> (Backend, Raw) {
     (backend, raw)
 }
 
-/// A reply as JSON: sets sorted, simple strings without a mark.
-fn to_json(frame: &Frame) -> Value {
-    match frame {
-        Frame::Line(line) => {
-            let text = String::from_utf8_lossy(line).into_owned();
-            match text.split_at(1) {
-                (":", number) => json!(number.parse::<i64>().unwrap()),
-                ("_", _) => Value::Null,
-                (_, text) => json!(text),
-            }
-        }
-        Frame::Blob(_, bytes) => json!(String::from_utf8_lossy(bytes)),
-        Frame::Items(b'%', items) => {
-            let pairs = items.chunks(2).map(|pair| {
-                let name = to_json(&pair[0]).as_str().unwrap().to_owned();
-                (name, to_json(&pair[1]))
-            });
-            let sorted: BTreeMap<String, Value> = pairs.collect();
-            Value::Object(sorted.into_iter().collect())
-        }
-        Frame::Items(kind, items) => {
-            let mut items: Vec<Value> = items.iter().map(to_json).collect();
-            if *kind == b'~' {
-                items.sort_by_key(Value::to_string);
-            }
-            Value::Array(items)
-        }
-    }
-}
-
 /// COMMAND INFO's array as an object with the names of the data file, and its subcommands' objects.
 fn describe(entry: &Value, into: &mut BTreeMap<String, Value>) {
     let field = |at: usize| entry[at].clone();
@@ -85,29 +55,6 @@ fn descriptions(raw: &mut Raw) -> BTreeMap<String, Value> {
         describe(entry, &mut all);
     }
     all
-}
-
-/// A recorded value in the form that [`to_json`] gives: marks of simple strings removed, sets and objects sorted.
-fn normal(field: &str, value: &Value) -> Value {
-    let is_set = ["acl", "doc_flags", "flags", "history", "key_specs", "tips"].contains(&field);
-    match value {
-        Value::String(text) => json!(text.strip_prefix('+').unwrap_or(text)),
-        Value::Array(items) => {
-            let mut items: Vec<Value> = items.iter().map(|item| normal("", item)).collect();
-            if is_set {
-                items.sort_by_key(Value::to_string);
-            }
-            Value::Array(items)
-        }
-        Value::Object(fields) => {
-            let sorted: BTreeMap<String, Value> = fields
-                .iter()
-                .map(|(name, value)| (name.clone(), normal(name, value)))
-                .collect();
-            Value::Object(sorted.into_iter().collect())
-        }
-        value => value.clone(),
-    }
 }
 
 fn assert_same(failures: &mut Vec<String>, name: &str, ours: &Value, theirs: &Value) {

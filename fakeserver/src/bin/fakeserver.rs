@@ -7,6 +7,11 @@ use std::process::ExitCode;
 use clap::Parser;
 use fakeserver::config::Permission;
 use fakeserver::{Clock, Config, Server};
+use mimalloc::MiMalloc;
+
+// Lua and small values allocate all the time. The library leaves the choice to the program that it is in.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// An in-memory Redis test double that answers as redis-server 7.0.15 does.
 ///

@@ -45,6 +45,7 @@ fn bitfield(call: &mut WriteCall<'_>) -> CommandResult {
         replies.push(reply);
     }
     if changed {
+        call.keyspace.answer_here();
         call.keyspace.changed(key, Event::string("setbit"));
     } else if grows || !was_raw {
         // Redis leaves the string filled up and raw where no write changed anything, and tells nobody.

@@ -83,8 +83,9 @@ fn set(call: &mut ControlCall<'_>) -> CommandResult {
             .set(&mut config, value)
             .map_err(|reason| failed(parameter, &reason))?;
     }
-    call.engine.keyspace.notify = config.notify_keyspace_events;
     call.engine.config = config;
+    call.engine.apply_config();
+    call.engine.lacks_memory();
     Ok(Reply::OK)
 }
 

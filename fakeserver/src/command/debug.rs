@@ -1,12 +1,13 @@
 //! DEBUG: what tests of the server itself use. Refused unless `enable-debug-command` allows it.
 
+use super::debug_value;
 use super::digest::{digest, digest_value};
 use super::introspect::{help_of, subcommand_syntax};
-use super::memory::value_size;
 use super::parameter_value::memory as memory_value;
 use super::{Args, CommandResult, ControlCall, Words};
+use crate::config::Config;
 use crate::error::CommandError;
-use crate::keyspace::{Event, Typed};
+use crate::keyspace::{Event, Typed, Value};
 use crate::session::Session;
 use crate::value::{Blob, StringValue, number};
 use crate::wire::{Protocol, Reply};
@@ -15,6 +16,11 @@ use crate::wire::{Protocol, Reply};
 const POPULATE_MAX: i64 = 10_000_000;
 /// Bytes of a value that DEBUG POPULATE makes at most, as for any string.
 const POPULATE_SIZE_MAX: i64 = 512 * 1024 * 1024;
+/// Sizes of redis-server's structures on a 64-bit machine.
+const STRUCTURE_SIZES: &str =
+    "bits:64 robj:16 dictentry:24 sdshdr5:1 sdshdr8:3 sdshdr16:5 sdshdr32:9 sdshdr64:17 ";
+/// Redis keeps this far from 4 GB.
+const PACKED_THRESHOLD_MAX: u64 = (1 << 32) - (1 << 20);
 
 #[expect(clippy::approx_constant, reason = "Redis' example is just this number")]
 const EXAMPLE_DOUBLE: f64 = 3.141;
@@ -25,45 +31,48 @@ pub(super) fn debug(call: &mut ControlCall<'_>) -> CommandResult {
     let name = args.next()?.to_ascii_uppercase();
     match (name.as_slice(), args.len()) {
         (b"HELP", 0) => Ok(help_of("debug")),
-        (b"CHANGE-REPL-ID", 0) => Ok(Reply::OK),
+        // What these would change is not there.
+        (
+            b"AOF-FLUSH-SLEEP" | b"DROP-CLUSTER-PACKET-FILTER" | b"LEAK" | b"LOG" | b"PAUSE-CRON",
+            1,
+        )
+        | (b"CHANGE-REPL-ID" | b"LOADAOF", 0)
+        | (b"REPLICATE", 1..) => Ok(Reply::OK),
+        (b"CLIENT-EVICTION", 0) => Err(CommandError::custom("ERR maxmemory-clients is disabled.")),
+        (b"CONFIG-REWRITE-FORCE-ALL", 0) => Err(CommandError::custom(
+            "ERR CONFIG-REWRITE-FORCE-ALL failed: Bad address",
+        )),
         (b"DIGEST", 0) => digest(call),
         (b"DIGEST-VALUE", _) => digest_value(call),
         (b"ERROR", 1) => Err(CommandError::custom(args.next()?)),
-        (b"LOADAOF", 0) => Ok(Reply::OK),
-        (b"LOG", 1) => Ok(Reply::OK),
-        (b"OBJECT", 1..) => object(call, args.next()?),
-        (b"PAUSE-CRON", 1) => Ok(Reply::OK),
+        (b"HTSTATS", 1) => debug_value::htstats(call, args.next()?),
+        (b"HTSTATS-KEY", 1) => debug_value::htstats_key(call, args.next()?),
+        (b"LISTPACK", 1) => debug_value::listpack(call, args.next()?),
+        (b"OBJECT", 1..) => debug_value::object(call, args.next()?),
         (b"POPULATE", 1..=3) => populate(call, args),
         (b"PROTOCOL", 1) => protocol(call, args.next()?),
-        (b"QUICKLIST-PACKED-THRESHOLD", 1) => packed_threshold(args.next()?),
-        (b"RELOAD", _) => reload(args),
-        (b"REPLYBUFFER", 2) => replybuffer(call, args),
+        (b"QUICKLIST", 1..=2) => debug_value::quicklist(call, args.next()?),
+        (b"QUICKLIST-PACKED-THRESHOLD", 1) => packed_threshold(call, args.next()?),
+        (b"RELOAD", _) => debug_value::reload(call, args),
+        (b"REPLYBUFFER", 2) => debug_value::replybuffer(call, args),
+        (b"SDSLEN", 1) => debug_value::sdslen(call, args.next()?),
         (b"SET-ACTIVE-EXPIRE", 1) => {
-            let on = number::parse_integer(args.next()?).is_some_and(|on| on != 0);
-            call.engine.config.active_expire = on;
+            call.engine.config.active_expire = is_on(args.next()?);
             Ok(Reply::OK)
         }
+        (b"SET-SKIP-CHECKSUM-VALIDATION", 1) => {
+            call.engine.config.skips_checksums = is_on(args.next()?);
+            Ok(Reply::OK)
+        }
+        (b"SLEEP", 1) => sleep(call, args.next()?),
+        (b"STRUCTSIZE", 0) => Ok(Reply::bulk(STRUCTURE_SIZES)),
         _ => Err(subcommand_syntax(call)),
     }
 }
 
-/// `DEBUG OBJECT key`: replies with a line about the value. Errors: no such key.
-fn object(call: &mut ControlCall<'_>, key: &[u8]) -> CommandResult {
-    let entry = call
-        .engine
-        .keyspace
-        .entry(key)
-        .ok_or(CommandError::NoSuchKey)?;
-    let idle = entry.idle_seconds(call.now);
-    let lru = (call.now.seconds() - i64::from(idle)) & 0xff_ffff;
-    let (encoding, size) = (
-        entry.value().encoding(),
-        value_size(entry.value(), usize::MAX),
-    );
-    let line = format!(
-        "Value at:0x0 refcount:1 encoding:{encoding} serializedlength:{size} lru:{lru} lru_seconds_idle:{idle}"
-    );
-    Ok(Reply::Simple(line.into()))
+/// A number that is not 0; what is no number is 0.
+fn is_on(word: &[u8]) -> bool {
+    number::parse_integer(word).is_some_and(|number| number != 0)
 }
 
 /// `DEBUG POPULATE count [prefix] [size]`: makes string keys `prefix:0` and so on that do not exist yet; replies with `OK`.
@@ -92,7 +101,7 @@ fn populate(call: &mut ControlCall<'_>, mut args: Args<'_>) -> CommandResult {
             value.resize(size as usize, 0);
         }
         keyspace.set(&key, StringValue::Text(Blob::from(value)).into_value());
-        keyspace.changed(&key, Event::string("set"));
+        keyspace.changed(&key, Event::string("set").counting(0));
     }
     Ok(Reply::OK)
 }
@@ -151,42 +160,31 @@ fn protocol(call: &mut ControlCall<'_>, kind: &[u8]) -> CommandResult {
     Ok(reply)
 }
 
-/// `DEBUG RELOAD [MERGE] [NOFLUSH] [NOSAVE]`: replies with `OK`; the data is kept as it is.
-fn reload(args: Args<'_>) -> CommandResult {
-    let known = |word: &[u8]| {
-        ["MERGE", "NOFLUSH", "NOSAVE"]
-            .iter()
-            .any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
-    };
-    if args.rest().all(known) {
-        return Ok(Reply::OK);
-    }
-    Err(CommandError::custom(
-        "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.",
-    ))
-}
-
-/// `DEBUG QUICKLIST-PACKED-THRESHOLD size`: replies with `OK`; lists have no packed nodes here.
-fn packed_threshold(size: &[u8]) -> CommandResult {
-    match memory_value(size) {
-        Some(size) if size > 1 && size < 1 << 32 => Ok(Reply::OK),
-        _ => Err(CommandError::custom(
-            "ERR argument must be a memory value bigger than 1 and smaller than 4gb",
-        )),
-    }
-}
-
-/// `DEBUG REPLYBUFFER PEAK-RESET-TIME time`, `DEBUG REPLYBUFFER RESIZING 0|1`: replies with `OK`; reply buffers are not resized
-/// by a timer here.
-fn replybuffer(call: &mut ControlCall<'_>, mut args: Args<'_>) -> CommandResult {
-    if args.keyword("PEAK-RESET-TIME") {
-        if !args.keyword("NEVER") && !args.keyword("RESET") {
-            args.integer()?;
+/// `DEBUG QUICKLIST-PACKED-THRESHOLD size`: from so many bytes on an element of a list has a node of its own, 0 for the number
+/// that is there at start; replies with `OK`. Errors: not a memory value, or too large.
+fn packed_threshold(call: &mut ControlCall<'_>, size: &[u8]) -> CommandResult {
+    let size = memory_value(size).filter(|size| *size <= PACKED_THRESHOLD_MAX);
+    let size = match size {
+        Some(0) => Config::default().list_packed_threshold,
+        Some(size) => usize::try_from(size).unwrap_or(usize::MAX),
+        None => {
+            return Err(CommandError::custom(
+                "ERR argument must be a memory value bigger than 1 and smaller than 4gb",
+            ));
         }
-        return Ok(Reply::OK);
-    }
-    if args.keyword("RESIZING") {
-        return Ok(Reply::OK);
-    }
-    Err(subcommand_syntax(call))
+    };
+    call.engine.config.list_packed_threshold = size;
+    call.engine.keyspace.for_each_value(|value| {
+        if let Value::List(list) = value {
+            list.set_plain_len_min(size);
+        }
+    });
+    Ok(Reply::OK)
+}
+
+/// `DEBUG SLEEP seconds`: the server does nothing for so long; replies with `OK`. What is no number is 0.
+fn sleep(call: &mut ControlCall<'_>, seconds: &[u8]) -> CommandResult {
+    let seconds = number::parse_float(seconds).unwrap_or(0.0);
+    call.engine.sleep((seconds * 1_000_000.0) as i64);
+    Ok(Reply::OK)
 }

@@ -4,7 +4,7 @@ use super::{
     Args, Command, CommandResult, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall,
 };
 use crate::error::CommandError;
-use crate::keyspace::{Entry, Event};
+use crate::keyspace::Event;
 use crate::payload;
 use crate::value::number;
 use crate::wire::Reply;
@@ -26,7 +26,9 @@ pub(super) const SERVER_FAMILY: Family = Family::new(Group::Server, &[
 /// `DUMP key`: replies with the value's payload as a bulk string, or null.
 fn dump(call: &mut ReadCall<'_>) -> CommandResult {
     let [_, key] = call.words()?;
-    let payload = call.keyspace.read_any(key).map(payload::dump);
+    let compression = call.config.payload_compression();
+    let value = call.keyspace.read_any(key);
+    let payload = value.map(|value| payload::dump(value, compression));
     Ok(payload.map_or(Reply::Null, |payload| Reply::Bulk(payload.into())))
 }
 
@@ -47,7 +49,8 @@ fn restore(call: &mut WriteCall<'_>) -> CommandResult {
     if ttl < 0 {
         return Err(CommandError::RestoreTtl);
     }
-    let value = payload::verify(payload).ok_or(CommandError::PayloadChecksum)?;
+    let value = payload::verify(payload, call.config.payload_check())
+        .ok_or(CommandError::PayloadChecksum)?;
     let value = payload::restore(value, call.config, call.keyspace.seed())
         .ok_or(CommandError::PayloadFormat)?;
     let replaced = call.keyspace.remove(key).is_some();
@@ -56,7 +59,8 @@ fn restore(call: &mut WriteCall<'_>) -> CommandResult {
         if options.is_absolute {
             ttl
         } else {
-            ttl.saturating_add(now)
+            // As in Redis, a time beyond the end of time is long past.
+            ttl.wrapping_add(now)
         }
     });
     if deadline.is_some_and(|deadline| deadline <= now) {
@@ -65,10 +69,13 @@ fn restore(call: &mut WriteCall<'_>) -> CommandResult {
         }
         return Ok(Reply::OK);
     }
-    let mut entry = Entry::new(value, call.now);
+    let mut entry = call.keyspace.new_entry(value);
     entry.set_deadline(deadline);
     if let Some(idle) = options.idle_seconds {
-        entry.set_idle_seconds(call.now, u32::try_from(idle).unwrap_or(u32::MAX));
+        call.keyspace.set_idle_seconds(&entry, idle);
+    }
+    if let Some(frequency) = options.frequency {
+        call.keyspace.set_frequency(&entry, frequency);
     }
     call.keyspace.put(key, entry);
     call.keyspace.changed(key, Event::generic("restore"));
@@ -80,30 +87,27 @@ struct RestoreOptions {
     replace: bool,
     is_absolute: bool,
     idle_seconds: Option<i64>,
+    frequency: Option<u8>,
 }
 
 impl RestoreOptions {
     fn parse(mut args: Args<'_>) -> Result<RestoreOptions, CommandError> {
         let mut options = RestoreOptions::default();
-        let mut has_frequency = false;
         while !args.is_empty() {
             let has_value = args.len() > 1;
             if args.keyword("REPLACE") {
                 options.replace = true;
             } else if args.keyword("ABSTTL") {
                 options.is_absolute = true;
-            } else if has_value && !has_frequency && args.keyword("IDLETIME") {
+            } else if has_value && options.frequency.is_none() && args.keyword("IDLETIME") {
                 let idle = args.integer()?;
                 if idle < 0 {
                     return Err(CommandError::RestoreIdleTime);
                 }
                 options.idle_seconds = Some(idle);
             } else if has_value && options.idle_seconds.is_none() && args.keyword("FREQ") {
-                // Without an LFU policy nobody can see the frequency.
-                if !(0..=255).contains(&args.integer()?) {
-                    return Err(CommandError::RestoreFrequency);
-                }
-                has_frequency = true;
+                let frequency = u8::try_from(args.integer()?);
+                options.frequency = Some(frequency.map_err(|_| CommandError::RestoreFrequency)?);
             } else {
                 return Err(CommandError::Syntax);
             }

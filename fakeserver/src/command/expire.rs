@@ -117,6 +117,7 @@ fn set_deadline(call: &mut WriteCall<'_>, unit_ms: i64, base: i64) -> CommandRes
         call.keyspace.changed(key, Event::generic("del"));
     } else {
         call.keyspace.set_deadline(key, Some(deadline));
+        call.keyspace.answer_here();
         call.keyspace.changed(key, Event::generic("expire"));
     }
     Ok(Reply::Integer(1))

@@ -68,7 +68,8 @@ fn delete(call: &mut ControlCall<'_>) -> CommandResult {
 
 /// `FUNCTION DUMP`: replies with the payload of all libraries.
 fn dump(call: &mut ControlCall<'_>) -> CommandResult {
-    Ok(Reply::bulk(call.engine.scripts.functions.dump()))
+    let compression = call.engine.config.payload_compression();
+    Ok(Reply::bulk(call.engine.scripts.functions.dump(compression)))
 }
 
 /// `FUNCTION FLUSH [ASYNC | SYNC]`: forgets all libraries. Errors: another option.

@@ -60,9 +60,12 @@ fn copy(call: &mut WriteCall<'_>) -> CommandResult {
     if call.keyspace.read_any(source).is_none() {
         return Ok(Reply::Integer(0));
     }
-    let Some(entry) = call.keyspace.entry(source).cloned() else {
+    let Some(original) = call.keyspace.entry(source) else {
         return Ok(Reply::Integer(0));
     };
+    // A copy was never used: only the value and the deadline are the same.
+    let mut entry = call.keyspace.new_entry(original.value().clone());
+    entry.set_deadline(original.deadline());
     call.keyspace.select(to);
     call.keyspace.remove_if_due(destination);
     let exists = call.keyspace.exists(destination);
@@ -129,7 +132,8 @@ fn move_(call: &mut WriteCall<'_>) -> CommandResult {
     call.keyspace.select(to);
     call.keyspace.put(key, entry);
     call.keyspace.select(from);
-    call.keyspace.changed(key, Event::generic("move_from"));
+    call.keyspace
+        .changed(key, Event::generic("move_from").counting(0));
     call.keyspace.select(to);
     call.keyspace.changed(key, Event::generic("move_to"));
     call.keyspace.select(from);
@@ -183,7 +187,7 @@ fn move_to(keyspace: &mut Keyspace, from: &[u8], to: &[u8]) {
     keyspace.remove(to);
     if let Some(entry) = keyspace.remove(from) {
         keyspace.put(to, entry);
-        keyspace.changed(from, Event::generic("rename_from"));
+        keyspace.changed(from, Event::generic("rename_from").counting(0));
         keyspace.changed(to, Event::generic("rename_to"));
     }
 }

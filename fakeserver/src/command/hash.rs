@@ -43,7 +43,8 @@ fn hdel(call: &mut WriteCall<'_>) -> CommandResult {
         .filter(|field| hash.remove(field).is_some())
         .count();
     if removed > 0 {
-        call.keyspace.changed(key, Event::hash("hdel"));
+        call.keyspace
+            .changed(key, Event::hash("hdel").counting(removed));
     }
     Ok(Reply::count(removed))
 }
@@ -86,6 +87,7 @@ fn hincrby(call: &mut WriteCall<'_>) -> CommandResult {
         .checked_add(increment)
         .ok_or(CommandError::IncrementOverflow)?;
     set_field(call, key, field, Decimal::new(new).as_bytes().into())?;
+    call.keyspace.answer_here();
     call.keyspace.changed(key, Event::hash("hincrby"));
     Ok(Reply::Integer(new))
 }
@@ -110,6 +112,7 @@ fn hincrbyfloat(call: &mut WriteCall<'_>) -> CommandResult {
         .ok_or(CommandError::IncrementNotFinite)?;
     let new = Blob::from(new.to_string());
     set_field(call, key, field, new.clone())?;
+    call.keyspace.answer_here();
     call.keyspace.changed(key, Event::hash("hincrbyfloat"));
     Ok(Reply::Bulk(new))
 }
@@ -225,6 +228,7 @@ fn hsetnx(call: &mut WriteCall<'_>) -> CommandResult {
         return Ok(Reply::Integer(0));
     }
     set_field(call, key, field, value.into())?;
+    call.keyspace.answer_here();
     call.keyspace.changed(key, Event::hash("hset"));
     Ok(Reply::Integer(1))
 }
@@ -254,11 +258,13 @@ fn set_fields(call: &mut WriteCall<'_>) -> Result<usize, CommandError> {
     }
     let (limits, seed) = (HashLimits::of(call.config), call.keyspace.seed());
     let hash = call.keyspace.write_or_create(key, || Hash::new(seed))?;
-    let mut added = 0;
+    let (mut added, pairs) = (0, args.len() / 2);
     while let (Some(field), Some(value)) = (args.next_if_any(), args.next_if_any()) {
         added += usize::from(hash.set(field, value, limits));
     }
-    call.keyspace.changed(key, Event::hash("hset"));
+    call.keyspace.answer_here();
+    call.keyspace
+        .changed(key, Event::hash("hset").counting(pairs));
     Ok(added)
 }
 

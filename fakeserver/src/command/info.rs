@@ -210,24 +210,25 @@ fn persistence(lines: &mut Lines, engine: &Engine) {
     ]);
     lines.line("current_fork_perc", "0.00");
     lines.zeros(&["current_save_keys_processed", "current_save_keys_total"]);
+    let saving = &engine.saving;
     lines.line("rdb_changes_since_last_save", engine.keyspace.stats.dirty);
     lines.line("rdb_bgsave_in_progress", 0);
-    lines.line("rdb_last_save_time", engine.saved_at);
+    lines.line("rdb_last_save_time", saving.at);
     lines.line("rdb_last_bgsave_status", "ok");
-    lines.line("rdb_last_bgsave_time_sec", -1);
+    let time = |has_been| if has_been { 0 } else { -1 };
+    lines.line("rdb_last_bgsave_time_sec", time(saving.in_background));
     lines.line("rdb_current_bgsave_time_sec", -1);
-    lines.zeros(&[
-        "rdb_saves",
-        "rdb_last_cow_size",
-        "rdb_last_load_keys_expired",
-        "rdb_last_load_keys_loaded",
-    ]);
+    lines.line("rdb_saves", engine.stats.saves);
+    lines.line("rdb_last_cow_size", 0);
+    lines.line("rdb_last_load_keys_expired", saving.left_out);
+    lines.line("rdb_last_load_keys_loaded", saving.loaded);
     lines.line("aof_enabled", u8::from(aof));
     lines.zeros(&["aof_rewrite_in_progress", "aof_rewrite_scheduled"]);
-    lines.line("aof_last_rewrite_time_sec", -1);
+    lines.line("aof_last_rewrite_time_sec", time(saving.has_rewritten));
     lines.line("aof_current_rewrite_time_sec", -1);
     lines.line("aof_last_bgrewrite_status", "ok");
-    lines.zeros(&["aof_rewrites", "aof_rewrites_consecutive_failures"]);
+    lines.line("aof_rewrites", engine.stats.rewrites);
+    lines.line("aof_rewrites_consecutive_failures", 0);
     lines.line("aof_last_write_status", "ok");
     lines.zeros(&[
         "aof_last_cow_size",
@@ -259,7 +260,9 @@ fn stats(lines: &mut Lines, engine: &Engine) {
     lines.zeros(&[
         "expired_time_cap_reached_count",
         "expire_cycle_cpu_milliseconds",
-        "evicted_keys",
+    ]);
+    lines.line("evicted_keys", keyspace.evicted_keys);
+    lines.zeros(&[
         "evicted_clients",
         "total_eviction_exceeded_time",
         "current_eviction_exceeded_time",
@@ -340,15 +343,16 @@ pub(super) fn used_rows(engine: &Engine) -> impl Iterator<Item = &'static Row> {
         .filter(|row| engine.stats.command(row) != CommandStats::default())
 }
 
-/// Time stands still inside of a command, so no command takes any.
+/// Time stands still inside of a command, so only one that sleeps takes any.
 fn commandstats(lines: &mut Lines, engine: &Engine) {
     for row in used_rows(engine) {
         let stats = engine.stats.command(row);
         let (calls, rejected, failed) = (stats.calls, stats.rejected, stats.failed);
+        let (usec, per_call) = (stats.micros, stats.micros as f64 / calls.max(1) as f64);
         lines.line(
             format_args!("cmdstat_{}", row.full_name()),
             format_args!(
-                "calls={calls},usec=0,usec_per_call=0.00,rejected_calls={rejected},failed_calls={failed}"
+                "calls={calls},usec={usec},usec_per_call={per_call:.2},rejected_calls={rejected},failed_calls={failed}"
             ),
         );
     }
@@ -367,12 +371,13 @@ fn errorstats(lines: &mut Lines, engine: &Engine) {
 fn latencystats(lines: &mut Lines, engine: &Engine) {
     let percentiles = setting(&engine.config, "latency-tracking-info-percentiles");
     let percentiles = String::from_utf8_lossy(&percentiles);
-    // Redis counts a duration of 0 as one nanosecond.
-    let values: Vec<_> = percentiles
-        .split_ascii_whitespace()
-        .map(|percentile| format!("p{percentile}=0.001"))
-        .collect();
     for row in used_rows(engine).filter(|row| engine.stats.command(row).timed > 0) {
+        let durations = engine.stats.durations(row);
+        let value = |percentile: &str| {
+            let nanos = durations.percentile(percentile.parse().unwrap_or(0.0));
+            format!("p{percentile}={}.{:03}", nanos / 1000, nanos % 1000)
+        };
+        let values: Vec<_> = percentiles.split_ascii_whitespace().map(value).collect();
         let name = format_args!("latency_percentiles_usec_{}", row.full_name());
         lines.line(name, values.join(","));
     }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::error::CommandError;
 use crate::keyspace::Event;
-use crate::value::{Blob, End, List, number};
+use crate::value::{Blob, End, List, ListLimits, Side, number};
 use crate::wire::Reply;
 use Flag::*;
 
@@ -47,9 +47,9 @@ fn lindex(call: &mut ReadCall<'_>) -> CommandResult {
 /// Errors: syntax; `WRONGTYPE`.
 fn linsert(call: &mut WriteCall<'_>) -> CommandResult {
     let [_, key, side, pivot, element] = call.words()?;
-    let behind = match side.to_ascii_uppercase().as_slice() {
-        b"BEFORE" => 0,
-        b"AFTER" => 1,
+    let side = match side.to_ascii_uppercase().as_slice() {
+        b"BEFORE" => Side::Before,
+        b"AFTER" => Side::After,
         _ => return Err(CommandError::Syntax),
     };
     let Some(list) = call.keyspace.write::<List>(key)? else {
@@ -58,7 +58,7 @@ fn linsert(call: &mut WriteCall<'_>) -> CommandResult {
     let Some(index) = list.iter().position(|each| each.as_bytes() == pivot) else {
         return Ok(Reply::Integer(-1));
     };
-    list.insert(index + behind, element);
+    list.insert(index, side, element);
     let len = list.len();
     call.keyspace.changed(key, Event::list("linsert"));
     Ok(Reply::count(len))
@@ -128,7 +128,8 @@ fn lrem(call: &mut WriteCall<'_>) -> CommandResult {
     };
     let removed = list.remove_equal(element, end, count);
     if removed > 0 {
-        call.keyspace.changed(key, Event::list("lrem"));
+        call.keyspace
+            .changed(key, Event::list("lrem").counting(removed));
     }
     Ok(Reply::count(removed))
 }
@@ -144,6 +145,7 @@ fn lset(call: &mut WriteCall<'_>) -> CommandResult {
     if !place(index, list.len()).is_some_and(|index| list.set(index, element)) {
         return Err(CommandError::IndexOutOfRange);
     }
+    call.keyspace.answer_here();
     call.keyspace.changed(key, Event::list("lset"));
     Ok(Reply::OK)
 }
@@ -155,8 +157,11 @@ fn ltrim(call: &mut WriteCall<'_>) -> CommandResult {
     let [_, key, start, stop] = call.words()?;
     let bounds = Bounds::parse(start, stop)?;
     if let Some(list) = call.keyspace.write::<List>(key)? {
-        list.trim(bounds.within(list.len()));
-        call.keyspace.changed(key, Event::list("ltrim"));
+        let range = bounds.within(list.len());
+        let removed = list.len() - range.len();
+        list.trim(range);
+        call.keyspace
+            .changed(key, Event::list("ltrim").counting(removed));
     }
     Ok(Reply::OK)
 }
@@ -184,12 +189,15 @@ fn push(call: &mut WriteCall<'_>, end: End, if_missing: IfMissing) -> CommandRes
     if if_missing == IfMissing::Leave && call.keyspace.peek::<List>(key)?.is_none() {
         return Ok(Reply::Integer(0));
     }
-    let list = call.keyspace.write_or_create(key, List::new)?;
+    let limits = ListLimits::of(call.config);
+    let list = call.keyspace.write_or_create(key, || List::new(limits))?;
+    let added = args.len();
     for element in args.rest() {
         list.push(end, Blob::from(element));
     }
     let len = list.len();
-    call.keyspace.changed(key, pushed(end));
+    call.keyspace.answer_here();
+    call.keyspace.changed(key, pushed(end).counting(added));
     Ok(Reply::count(len))
 }
 

@@ -5,7 +5,7 @@
 use super::list_pop::{BOTH, MultiPop, Route, parse_end, pop_elements};
 use super::{Command, CommandResult, Family, Flag, Group, KeySpec, Words, WriteCall, timeout};
 use crate::error::CommandError;
-use crate::value::{Blob, End, List};
+use crate::value::{Blob, End, List, ListLimits};
 use crate::wire::Reply;
 use Flag::*;
 
@@ -104,7 +104,7 @@ fn pop_or_wait(call: &mut WriteCall<'_>, end: End) -> CommandResult {
 
 fn move_or_wait(call: &mut WriteCall<'_>, route: Route<'_>, timeout_ms: i64) -> CommandResult {
     if call.source::<List>(route.source)?.is_some() {
-        let moved = route.move_element(call.keyspace)?;
+        let moved = route.move_element(call.keyspace, ListLimits::of(call.config))?;
         return Ok(moved.unwrap_or(Reply::Null));
     }
     call.wait_for([Blob::from(route.source)], timeout_ms);

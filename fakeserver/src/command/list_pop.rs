@@ -4,7 +4,7 @@ use super::list::pushed;
 use super::{Args, Command, CommandResult, Family, Flag, Group, KeySpec, Words, WriteCall};
 use crate::error::CommandError;
 use crate::keyspace::{Event, Keyspace};
-use crate::value::{End, List, number};
+use crate::value::{End, List, ListLimits, number};
 use crate::wire::Reply;
 use Flag::*;
 
@@ -36,7 +36,7 @@ fn lmove(call: &mut WriteCall<'_>) -> CommandResult {
         from: parse_end(from)?,
         to: parse_end(to)?,
     };
-    let moved = route.move_element(call.keyspace)?;
+    let moved = route.move_element(call.keyspace, ListLimits::of(call.config))?;
     Ok(moved.unwrap_or(Reply::Null))
 }
 
@@ -76,7 +76,7 @@ fn rpoplpush(call: &mut WriteCall<'_>) -> CommandResult {
         from: End::Right,
         to: End::Left,
     };
-    let moved = route.move_element(call.keyspace)?;
+    let moved = route.move_element(call.keyspace, ListLimits::of(call.config))?;
     Ok(moved.unwrap_or(Reply::Null))
 }
 
@@ -116,7 +116,8 @@ pub(super) fn pop_elements(
         popped.push(Reply::Bulk(element));
     }
     if !popped.is_empty() {
-        keyspace.changed(key, self::popped(end));
+        keyspace.answer_here();
+        keyspace.changed(key, self::popped(end).counting(popped.len()));
     }
     Ok(Some(popped))
 }
@@ -135,6 +136,7 @@ impl Route<'_> {
     pub(super) fn move_element(
         &self,
         keyspace: &mut Keyspace,
+        limits: ListLimits,
     ) -> Result<Option<Reply>, CommandError> {
         if keyspace.peek::<List>(self.source)?.is_none() {
             return Ok(None);
@@ -144,10 +146,11 @@ impl Route<'_> {
         let Some(element) = list.and_then(|list| list.pop(self.from)) else {
             return Ok(None);
         };
-        let list = keyspace.write_or_create(self.destination, List::new)?;
+        let list = keyspace.write_or_create(self.destination, || List::new(limits))?;
         list.push(self.to, element.clone());
         // Redis tells of the push first.
-        keyspace.changed(self.destination, pushed(self.to));
+        keyspace.answer_behind_next();
+        keyspace.changed(self.destination, pushed(self.to).counting(0));
         keyspace.changed(self.source, popped(self.from));
         Ok(Some(Reply::Bulk(element)))
     }

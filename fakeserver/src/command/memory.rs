@@ -1,4 +1,4 @@
-//! MEMORY, and the memory section of INFO. Sizes are estimates: of the data as it lies here, not as it would lie in Redis.
+//! MEMORY, and the memory section of INFO. Sizes are estimates of what the data would take in redis-server.
 
 use super::info::Lines;
 use super::introspect::help;
@@ -6,8 +6,7 @@ use super::parameter::setting;
 use super::{Command, CommandResult, ControlCall, Flag, KeySpec, ReadCall, Words};
 use crate::engine::Engine;
 use crate::error::CommandError;
-use crate::keyspace::{DbIndex, Entry, Value};
-use crate::value::{Blob, StringValue};
+use crate::keyspace::{DbIndex, Value, key_size};
 use crate::wire::Reply;
 use Flag::*;
 
@@ -22,13 +21,14 @@ pub(super) const SUBCOMMANDS: &[Command] = &[
     Command::read   ("USAGE",        -3,   &[],               KeySpec::Range { first: 2, last: 2, step: 1 },   usage).since("4.0.0"),
 ];
 
-/// What a key costs beside its bytes: its place in the table and its entry.
-const KEY_OVERHEAD: usize = size_of::<(Blob, Entry)>() + 16;
-/// What an element of a container costs beside its bytes.
-const ELEMENT_OVERHEAD: usize = size_of::<Blob>() + 8;
+/// What a key costs in the main table and in that of deadlines beside its bytes.
+const KEY_OVERHEAD: usize = 56;
+/// What redis-server takes before there is any data or client, and for a client.
+const STARTUP: usize = 860_000;
+const SESSION: usize = 22_000;
 /// Elements (and keys) that an estimate looks at, unless told otherwise.
 const SAMPLES: usize = 5;
-const KEY_SAMPLES: usize = 64;
+const KEY_SAMPLES: usize = 1024;
 /// Below this much data MEMORY DOCTOR says nothing of it, as in Redis.
 const DOCTOR_MIN: usize = 5 * 1024 * 1024;
 
@@ -126,95 +126,44 @@ fn usage(call: &mut ReadCall<'_>) -> CommandResult {
             count => usize::try_from(count).map_err(|_| CommandError::Syntax)?,
         };
     }
-    let size = |value| KEY_OVERHEAD + key.len() + value_size(value, samples);
+    let size = |value: &Value| key_size(key) + value.footprint(samples);
     let value = call.keyspace.value(key);
     Ok(value.map_or(Reply::Null, |value| Reply::count(size(value))))
 }
 
-/// Estimated bytes of a value, from the first `samples` elements of a container.
-pub(super) fn value_size(value: &Value, samples: usize) -> usize {
-    match value {
-        Value::String(value) => string_size(value),
-        Value::List(list) => container_size(
-            list.len(),
-            samples,
-            list.iter().map(|element| element.len()),
-        ),
-        Value::Hash(hash) => container_size(
-            hash.len(),
-            samples,
-            hash.iter()
-                .map(|(field, value)| field.len() + value.len() + ELEMENT_OVERHEAD),
-        ),
-        Value::Set(set) => container_size(
-            set.len(),
-            samples,
-            set.iter().map(|member| member.to_blob().len()),
-        ),
-        Value::SortedSet(set) => container_size(
-            set.len(),
-            samples,
-            set.iter()
-                .map(|item| item.member.len() + size_of_val(&item.score)),
-        ),
-        Value::Stream(stream) => container_size(
-            stream.len(),
-            samples,
-            stream.iter().map(|entry| {
-                let words = entry.words.iter();
-                words.map(|word| word.len()).sum::<usize>()
-            }),
-        ),
+/// Estimated bytes of all keys and values.
+fn data(engine: &Engine) -> usize {
+    if let Some(bytes) = engine.keyspace.bytes() {
+        return bytes;
     }
+    let dbs = (0..engine.keyspace.databases()).map(DbIndex);
+    dbs.map(|db| data_of(engine, db)).sum()
 }
 
-fn string_size(value: &StringValue) -> usize {
-    match value {
-        StringValue::Integer(_) => 0,
-        StringValue::Text(text) => text.len(),
-        StringValue::Raw(bytes) => bytes.len(),
-    }
-}
-
-fn container_size(len: usize, samples: usize, sizes: impl Iterator<Item = usize>) -> usize {
+/// Estimated bytes of a database, from its first keys.
+fn data_of(engine: &Engine, db: DbIndex) -> usize {
+    let (keys, ..) = engine.keyspace.counts(db);
+    let sampled = engine.keyspace.sample(db, KEY_SAMPLES);
     let (mut bytes, mut seen) = (0, 0);
-    for size in sizes.take(samples) {
-        bytes += size;
+    for (key, entry) in sampled {
+        bytes += key_size(key) + entry.value().footprint(SAMPLES);
         seen += 1;
     }
     let mean: usize = usize::checked_div(bytes, seen).unwrap_or(0);
-    len * (mean + ELEMENT_OVERHEAD)
-}
-
-/// Estimated bytes of all keys and values.
-fn data(engine: &Engine) -> usize {
-    (0..engine.keyspace.databases())
-        .map(|db| {
-            let (keys, ..) = engine.keyspace.counts(DbIndex(db));
-            let sampled = engine.keyspace.sample(DbIndex(db), KEY_SAMPLES);
-            container_size(
-                keys,
-                KEY_SAMPLES,
-                sampled.map(|(key, entry)| {
-                    KEY_OVERHEAD + key.len() + value_size(entry.value(), SAMPLES)
-                }),
-            )
-        })
-        .sum()
-}
-
-/// Whether `maxmemory` is exceeded and nothing may be evicted for it.
-pub(crate) fn is_exhausted(engine: &Engine) -> bool {
-    let limit = engine.config.maxmemory;
-    limit > 0
-        && used(engine) as u64 > limit
-        && setting(&engine.config, "maxmemory-policy").as_bytes() == b"noeviction"
+    let buckets = keys.next_power_of_two() * usize::from(keys > 0);
+    keys * mean + buckets * size_of::<usize>()
 }
 
 /// Estimated bytes of everything.
 fn used(engine: &Engine) -> usize {
-    let session = size_of::<crate::session::Session>();
-    size_of::<Engine>() + engine.sessions.len() * session + data(engine)
+    STARTUP + engine.sessions.len() * SESSION + data(engine)
+}
+
+impl Engine {
+    /// Estimated bytes of everything.
+    pub(crate) fn used_memory(&self) -> u64 {
+        used(self) as u64
+    }
 }
 
 /// A size as INFO prints it for people.
@@ -286,7 +235,7 @@ pub(super) fn info(lines: &mut Lines, engine: &Engine) {
         "mem_cluster_links",
         "mem_aof_buffer",
     ]);
-    lines.line("mem_allocator", "libc");
+    lines.line("mem_allocator", "jemalloc-5.3.0");
     lines.zeros(&[
         "active_defrag_running",
         "lazyfree_pending_objects",

@@ -17,6 +17,7 @@ mod cluster;
 mod config_command;
 mod connection;
 mod debug;
+mod debug_value;
 mod digest;
 mod dump;
 mod expire;
@@ -62,7 +63,7 @@ mod zset_pop;
 pub(crate) use args::Args;
 pub(crate) use call::{Caller, ControlCall, ReadCall, Words, WriteCall};
 pub use keys::{Access, KeySpec};
-pub(crate) use memory::is_exhausted;
+pub(crate) use parameter::setting;
 pub use table::{Command, Flag, Group, Row, lookup, rows};
 pub(crate) use table::{Effects, Family, Handler, row_count};
 

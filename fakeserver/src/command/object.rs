@@ -36,14 +36,14 @@ fn encoding(call: &mut ReadCall<'_>) -> CommandResult {
     Ok(entry.map_or(Reply::Null, |entry| Reply::bulk(entry.value().encoding())))
 }
 
-/// `OBJECT FREQ key`: replies with null for a missing key.
-///
-/// Errors: an existing key, since no LFU policy is selected.
+/// `OBJECT FREQ key`: replies with how often the key is used, from 0 to 255, or null. Errors: no LFU policy is selected.
 fn freq(call: &mut ReadCall<'_>) -> CommandResult {
-    match entry(call)? {
-        Some(_) => Err(CommandError::NoLfuPolicy),
-        None => Ok(Reply::Null),
-    }
+    let Some(entry) = entry(call)? else {
+        return Ok(Reply::Null);
+    };
+    let frequency = call.keyspace.frequency(entry);
+    let frequency = frequency.ok_or(CommandError::NoLfuPolicy)?;
+    Ok(Reply::Integer(frequency.into()))
 }
 
 /// `OBJECT HELP`: replies with an array of simple strings.
@@ -53,12 +53,14 @@ fn help(_: &mut ControlCall<'_>) -> CommandResult {
     ))
 }
 
-/// `OBJECT IDLETIME key`: replies with the seconds since the last access, or null.
+/// `OBJECT IDLETIME key`: replies with the seconds since the last access, or null. Errors: an LFU policy is selected.
 fn idletime(call: &mut ReadCall<'_>) -> CommandResult {
-    let entry = entry(call)?;
-    Ok(entry.map_or(Reply::Null, |entry| {
-        Reply::Integer(i64::from(entry.idle_seconds(call.now)))
-    }))
+    let Some(entry) = entry(call)? else {
+        return Ok(Reply::Null);
+    };
+    let idle = call.keyspace.idle_seconds(entry);
+    let idle = idle.ok_or(CommandError::LfuPolicy)?;
+    Ok(Reply::Integer(idle.into()))
 }
 
 /// `OBJECT REFCOUNT key`: replies with 1, with the largest `i32` for an integer that Redis shares, or with null.

@@ -96,7 +96,7 @@ pub(super) fn parameters() -> impl Iterator<Item = &'static Parameter> {
 }
 
 /// The value of a recorded or typed setting, for INFO.
-pub(super) fn setting(config: &Config, name: &str) -> Blob {
+pub(crate) fn setting(config: &Config, name: &str) -> Blob {
     match PARAMETERS.get(name) {
         Some(parameter) => parameter.get(config),
         None => Blob::default(),
@@ -267,6 +267,7 @@ fn integer_field<'a>(config: &'a mut Config, name: &str) -> Option<&'a mut i64> 
         "hash-max-listpack-entries" => &mut config.hash_max_listpack_entries,
         "hash-max-listpack-value" => &mut config.hash_max_listpack_value,
         "hll-sparse-max-bytes" => &mut config.hll_sparse_max_bytes,
+        "latency-monitor-threshold" => &mut config.latency_monitor_threshold,
         "list-compress-depth" => &mut config.list_compress_depth,
         "list-max-listpack-size" => &mut config.list_max_listpack_size,
         "maxclients" => &mut config.maxclients,
@@ -278,6 +279,7 @@ fn integer_field<'a>(config: &'a mut Config, name: &str) -> Option<&'a mut i64> 
         "slowlog-max-len" => &mut config.slowlog_max_len,
         "stream-node-max-bytes" => &mut config.stream_node_max_bytes,
         "stream-node-max-entries" => &mut config.stream_node_max_entries,
+        "timeout" => &mut config.timeout,
         "zset-max-listpack-entries" => &mut config.zset_max_listpack_entries,
         "zset-max-listpack-value" => &mut config.zset_max_listpack_value,
         _ => return None,

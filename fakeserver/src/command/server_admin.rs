@@ -54,7 +54,9 @@ const MODULE: &[Command] = &[
 ];
 
 /// `BGREWRITEAOF`: replies that it has begun; there is no file, so nothing is left to do.
-fn bgrewriteaof(_: &mut ControlCall<'_>) -> CommandResult {
+fn bgrewriteaof(call: &mut ControlCall<'_>) -> CommandResult {
+    call.engine.saving.has_rewritten = true;
+    call.engine.stats.rewrites += 1;
     Ok(Reply::simple(
         "Background append only file rewriting started",
     ))
@@ -68,6 +70,7 @@ fn bgsave(call: &mut ControlCall<'_>) -> CommandResult {
         return Err(CommandError::Syntax);
     }
     save(call)?;
+    call.engine.saving.in_background = true;
     Ok(Reply::simple("Background saving started"))
 }
 
@@ -76,8 +79,33 @@ fn dbsize(call: &mut ReadCall<'_>) -> CommandResult {
     Ok(Reply::count(call.keyspace.len()))
 }
 
-/// `FAILOVER ...`: always an error, since there are no replicas.
-fn failover(_: &mut ControlCall<'_>) -> CommandResult {
+/// `FAILOVER [TO host port [FORCE]] [TIMEOUT milliseconds]`, `FAILOVER ABORT`: always an error, since there are no replicas.
+///
+/// Errors: syntax; a port or time that is no integer; a time that is not positive; no replicas; nothing to abort.
+fn failover(call: &mut ControlCall<'_>) -> CommandResult {
+    let mut args = call.args();
+    if args.len() == 1 && args.keyword("ABORT") {
+        return Err(CommandError::custom("ERR No failover in progress."));
+    }
+    let (mut to, mut timeout, mut force) = (false, false, false);
+    while !args.is_empty() {
+        if !timeout && args.len() >= 2 && args.keyword("TIMEOUT") {
+            timeout = true;
+            if args.integer()? <= 0 {
+                return Err(CommandError::custom(
+                    "ERR FAILOVER timeout must be greater than 0",
+                ));
+            }
+        } else if !to && args.len() >= 3 && args.keyword("TO") {
+            to = true;
+            args.next()?;
+            args.integer()?;
+        } else if !force && args.keyword("FORCE") {
+            force = true;
+        } else {
+            return Err(CommandError::Syntax);
+        }
+    }
     Err(CommandError::custom(
         "ERR FAILOVER requires connected replicas.",
     ))
@@ -109,7 +137,7 @@ fn check_flush_mode(call: &WriteCall<'_>) -> Result<(), CommandError> {
 
 /// `LASTSAVE`: replies with the time of the last SAVE or BGSAVE, or of the start, in seconds since the epoch.
 fn lastsave(call: &mut ControlCall<'_>) -> CommandResult {
-    Ok(Reply::Integer(call.engine.saved_at))
+    Ok(Reply::Integer(call.engine.saving.at))
 }
 
 /// `LOLWUT [VERSION version] [...]`: replies with the server's version, without a picture.
@@ -175,7 +203,8 @@ fn role(_: &mut ControlCall<'_>) -> CommandResult {
 
 /// `SAVE`: replies with `OK`; nothing is written anywhere, but LASTSAVE and the count of changes say that it was done.
 fn save(call: &mut ControlCall<'_>) -> CommandResult {
-    call.engine.saved_at = call.now.seconds();
+    call.engine.saving.at = call.now.seconds();
+    call.engine.stats.saves += 1;
     call.engine.keyspace.stats.dirty = 0;
     Ok(Reply::OK)
 }

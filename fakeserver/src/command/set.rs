@@ -43,7 +43,8 @@ fn sadd(call: &mut WriteCall<'_>) -> CommandResult {
     let set = call.keyspace.write_or_create(key, || Set::new(seed))?;
     let added = args.rest().filter(|member| set.add(member, limits)).count();
     if added > 0 {
-        call.keyspace.changed(key, Event::set("sadd"));
+        call.keyspace
+            .changed(key, Event::set("sadd").counting(added));
     }
     Ok(Reply::count(added))
 }
@@ -165,7 +166,8 @@ fn srem(call: &mut WriteCall<'_>) -> CommandResult {
     };
     let removed = args.rest().filter(|member| set.remove(member)).count();
     if removed > 0 {
-        call.keyspace.changed(key, Event::set("srem"));
+        call.keyspace
+            .changed(key, Event::set("srem").counting(removed));
     }
     Ok(Reply::count(removed))
 }
@@ -206,6 +208,7 @@ fn pop_one(call: &mut WriteCall<'_>, key: &[u8]) -> CommandResult {
         return Ok(Reply::Null);
     };
     set.remove(&member);
+    call.keyspace.answer_behind_next();
     call.keyspace.changed(key, Event::set("spop"));
     Ok(Reply::Bulk(member))
 }
@@ -243,7 +246,9 @@ fn pop(call: &mut WriteCall<'_>, key: &[u8], count: usize) -> Result<Vec<Reply>,
         }
         popped.into_iter().map(Reply::Bulk).collect()
     };
-    call.keyspace.changed(key, Event::set("spop"));
+    call.keyspace.answer_behind_next();
+    call.keyspace
+        .changed(key, Event::set("spop").counting(popped.len()));
     Ok(popped)
 }
 

@@ -104,8 +104,10 @@ fn store(call: &mut WriteCall<'_>, algebra: Algebra, event: Event) -> CommandRes
     let len = result.len();
     if len > 0 {
         call.keyspace.set(destination, result.into_value());
+        call.keyspace.answer_here();
         call.keyspace.changed(destination, event);
     } else if call.keyspace.remove(destination).is_some() {
+        call.keyspace.answer_here();
         call.keyspace.changed(destination, Event::generic("del"));
     }
     Ok(Reply::count(len))

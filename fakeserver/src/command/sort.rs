@@ -4,19 +4,21 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::{
-    Access, Args, Command, CommandResult, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall,
+    Access, Args, Caller, Command, CommandResult, ControlCall, Family, Flag, Group, KeySpec, Words,
+    WriteCall,
 };
+use crate::config::Config;
 use crate::error::CommandError;
 use crate::keyspace::{Event, Keyspace, Typed, Value};
-use crate::value::{Blob, Hash, List, Member, StringValue, number};
+use crate::value::{Blob, Hash, List, ListLimits, Member, StringValue, number};
 use crate::wire::{Reply, Request};
 use Flag::*;
 
 #[rustfmt::skip]
 pub(super) const FAMILY: Family = Family::new(Group::Generic, &[
-    //             name       arity  flags                   keys                          handler
-    Command::write("SORT",    -2,    &[DenyOom, MovableKeys], KeySpec::Custom(sort_keys),    sort),
-    Command::read ("SORT_RO", -2,    &[MovableKeys],          KeySpec::Custom(sort_ro_keys), sort_ro).since("7.0.0"),
+    //               name       arity  flags                     keys                          handler
+    Command::write  ("SORT",    -2,    &[DenyOom, MovableKeys],  KeySpec::Custom(sort_keys),    sort),
+    Command::control("SORT_RO", -2,    &[MovableKeys, ReadOnly], KeySpec::Custom(sort_ro_keys), sort_ro).since("7.0.0"),
 ]);
 
 /// `SORT key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA] [STORE destination]`: replies
@@ -28,15 +30,22 @@ fn sort(call: &mut WriteCall<'_>) -> CommandResult {
     let mut args = call.args();
     let key = args.next()?;
     let options = Options::parse(args, true)?;
-    let sorted = options.run(call.keyspace, key)?;
+    let sorted = options.run(call.keyspace, key, call.caller)?;
     let Some(destination) = options.store else {
         return Ok(reply(sorted));
     };
-    let list: List = sorted.into_iter().map(Option::unwrap_or_default).collect();
+    let elements = sorted.into_iter().map(Option::unwrap_or_default);
+    // The nodes of a list that SORT makes do not look at `list-max-listpack-size`.
+    let limits = ListLimits {
+        fill: Config::default().list_max_listpack_size,
+        ..ListLimits::of(call.config)
+    };
+    let list = List::of(elements, limits);
     let len = list.len();
     if len > 0 {
         call.keyspace.set(destination, list.into_value());
-        call.keyspace.changed(destination, Event::list("sortstore"));
+        call.keyspace
+            .changed(destination, Event::list("sortstore").counting(len));
     } else if call.keyspace.remove(destination).is_some() {
         call.keyspace.changed(destination, Event::generic("del"));
     }
@@ -44,11 +53,14 @@ fn sort(call: &mut WriteCall<'_>) -> CommandResult {
 }
 
 /// `SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA]`: as [`sort`].
-fn sort_ro(call: &mut ReadCall<'_>) -> CommandResult {
+///
+/// It is no `read` handler since it changes the encoding of a small sorted set, which is all that it changes.
+fn sort_ro(call: &mut ControlCall<'_>) -> CommandResult {
     let mut args = call.args();
     let key = args.next()?;
     let options = Options::parse(args, false)?;
-    options.run(call.keyspace, key).map(reply)
+    let sorted = options.run(&mut call.engine.keyspace, key, call.caller)?;
+    Ok(reply(sorted))
 }
 
 fn reply(sorted: Vec<Option<Blob>>) -> Reply {
@@ -154,7 +166,15 @@ impl<'a> Options<'a> {
         Ok(options)
     }
 
-    fn run(&self, keyspace: &Keyspace, key: &[u8]) -> Result<Vec<Option<Blob>>, CommandError> {
+    fn run(
+        &self,
+        keyspace: &mut Keyspace,
+        key: &[u8],
+        caller: Caller,
+    ) -> Result<Vec<Option<Blob>>, CommandError> {
+        if matches!(keyspace.value(key), Some(Value::SortedSet(_))) {
+            keyspace.enlarge_sorted_set(key);
+        }
         let Some(value) = keyspace.read_any(key) else {
             return Ok(Vec::new());
         };
@@ -163,11 +183,12 @@ impl<'a> Options<'a> {
             _ => return Err(CommandError::WrongType),
         };
         let range = self.range(len);
-        // A pattern without a star is the same weight for all, so that nothing is to be sorted; but what is stored of a set must
-        // not depend on its hash table, so Redis sorts it by its texts.
+        // A pattern without a star is the same weight for all, so that nothing is to be sorted; but what is stored of a set, or
+        // seen by a script, must not depend on its hash table, so Redis sorts it by its texts.
         let by = self.by.filter(|by| by.contains(&b'*'));
         let is_plain = self.by.is_some() && by.is_none();
-        let is_stored_set = matches!(value, Value::Set(_)) && self.store.is_some();
+        let must_not_vary = self.store.is_some() || caller == Caller::Script;
+        let is_stored_set = matches!(value, Value::Set(_)) && must_not_vary;
         let elements = if is_plain && !is_stored_set {
             unsorted(value, self.direction, range)
         } else {

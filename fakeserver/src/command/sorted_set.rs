@@ -120,7 +120,8 @@ fn zrem(call: &mut WriteCall<'_>) -> CommandResult {
     let removed = args.rest().filter(|member| set.remove(member).is_some());
     let removed = removed.count();
     if removed > 0 {
-        call.keyspace.changed(key, Event::sorted_set("zrem"));
+        call.keyspace
+            .changed(key, Event::sorted_set("zrem").counting(removed));
     }
     Ok(Reply::count(removed))
 }
@@ -311,7 +312,9 @@ fn add(call: &mut WriteCall<'_>, key: &[u8], options: AddOptions, args: Args<'_>
     }
     if added + updated > 0 {
         let name = if options.increment { "zincr" } else { "zadd" };
-        call.keyspace.changed(key, Event::sorted_set(name));
+        let event = Event::sorted_set(name).counting(added + updated);
+        call.keyspace.answer_here();
+        call.keyspace.changed(key, event);
     }
     Ok(match last {
         Some(score) if options.increment => Reply::Double(score),

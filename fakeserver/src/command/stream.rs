@@ -46,6 +46,7 @@ fn xadd(call: &mut WriteCall<'_>) -> CommandResult {
     let stream = call.keyspace.write_or_create(key, Stream::default)?;
     stream.add(Entry { id, words }, node_limits(call.config));
     let trimmed = options.trim.map_or(0, |trim| stream.trim(trim));
+    call.keyspace.answer_here();
     call.keyspace.changed(key, Event::stream("xadd"));
     if trimmed > 0 {
         call.keyspace.notify(key, Event::stream("xtrim"));
@@ -67,7 +68,7 @@ fn xdel(call: &mut WriteCall<'_>) -> CommandResult {
     let deleted = ids.into_iter().filter(|id| stream.delete(*id)).count();
     if deleted > 0 {
         call.keyspace
-            .changed(key, Event::stream("xdel").unawaited());
+            .changed(key, Event::stream("xdel").unawaited().counting(deleted));
     }
     Ok(Reply::count(deleted))
 }
@@ -125,6 +126,7 @@ fn xsetid(call: &mut WriteCall<'_>) -> CommandResult {
     }
     stream.set_last_id(id, entries_added, max_deleted_id);
     let event = Event::stream("xsetid").unwatched().unawaited();
+    call.keyspace.answer_here();
     call.keyspace.changed(key, event);
     Ok(Reply::OK)
 }
@@ -149,7 +151,7 @@ fn xtrim(call: &mut WriteCall<'_>) -> CommandResult {
     let trimmed = stream.trim(trim);
     if trimmed > 0 {
         call.keyspace
-            .changed(key, Event::stream("xtrim").unawaited());
+            .changed(key, Event::stream("xtrim").unawaited().counting(trimmed));
     }
     Ok(Reply::count(trimmed))
 }

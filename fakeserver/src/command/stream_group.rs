@@ -60,6 +60,7 @@ fn create(call: &mut WriteCall<'_>) -> CommandResult {
     } else {
         event.unwatched().unawaited()
     };
+    call.keyspace.answer_here();
     call.keyspace.changed(key, event);
     Ok(Reply::OK)
 }
@@ -104,6 +105,7 @@ fn destroy(call: &mut WriteCall<'_>) -> CommandResult {
     if is_known {
         // Who waits as a consumer of the group is to hear that it waits in vain.
         let event = Event::stream("xgroup-destroy").unwatched();
+        call.keyspace.answer_here();
         call.keyspace.changed(key, event);
     }
     Ok(Reply::flag(is_known))
@@ -126,6 +128,7 @@ fn setid(call: &mut WriteCall<'_>) -> CommandResult {
         group.last_id = id;
         group.entries_read = options.entries_read;
     })?;
+    call.keyspace.answer_here();
     report(call.keyspace, key, "xgroup-setid");
     Ok(Reply::OK)
 }

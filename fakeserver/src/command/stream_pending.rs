@@ -32,9 +32,7 @@ fn xack(call: &mut WriteCall<'_>) -> CommandResult {
     let acknowledged = with_group(call.keyspace, key, group, |_, group| {
         ids.into_iter().filter(|id| group.acknowledge(*id)).count()
     })?;
-    if acknowledged > 0 {
-        call.keyspace.changed_silently();
-    }
+    (0..acknowledged).for_each(|_| call.keyspace.changed_silently());
     Ok(Reply::count(acknowledged))
 }
 
@@ -63,6 +61,7 @@ fn xautoclaim(call: &mut WriteCall<'_>) -> CommandResult {
     let now = call.now.millis();
     let claim = Claim {
         consumer,
+        within: &[1, 0],
         min_idle_ms,
         is_just_id,
         delivered_at: now,
@@ -120,6 +119,7 @@ fn xclaim(call: &mut WriteCall<'_>) -> CommandResult {
     }
     let claim = Claim {
         consumer,
+        within: &[0],
         min_idle_ms,
         is_just_id: options.is_just_id,
         delivered_at: options.delivered_at,
@@ -204,6 +204,8 @@ struct Claim<'a> {
     min_idle_ms: i64,
     is_just_id: bool,
     delivered_at: i64,
+    /// Leads to the first entry in the reply.
+    within: &'static [usize],
     /// A new number of deliveries; without one it is one more, or the same where only ids are asked for.
     deliveries: Option<i64>,
 }
@@ -236,6 +238,7 @@ impl Claim<'_> {
         if self.min_idle_ms > 0 && idle_ms.is_some_and(|idle_ms| idle_ms < self.min_idle_ms) {
             return Ok(Claimed::Refused);
         }
+        keyspace.answer_around_next(self.within);
         see_consumer(keyspace, key, group, self.consumer, now)?;
         let one_more = deliveries.saturating_add(i64::from(!self.is_just_id));
         let deliveries = self.deliveries.unwrap_or(one_more);

@@ -178,6 +178,7 @@ impl Reader<'_> {
 
     /// Delivers entries that no consumer of the group got yet.
     fn read_new(&self, keyspace: &mut Keyspace, key: &[u8]) -> CommandResult {
+        keyspace.answer_around_next(&[0]);
         see_consumer(keyspace, key, self.group, self.consumer, self.now)?;
         let Some(stream) = keyspace.write::<Stream>(key)? else {
             return Err(CommandError::StreamVanished);
@@ -214,6 +215,7 @@ impl Reader<'_> {
 
     /// Delivers again what the consumer has to acknowledge; an entry that was deleted is answered as a null array.
     fn read_history(&self, keyspace: &mut Keyspace, key: &[u8], after: StreamId) -> CommandResult {
+        keyspace.answer_around_next(&[0]);
         see_consumer(keyspace, key, self.group, self.consumer, self.now)?;
         let Some(stream) = keyspace.write::<Stream>(key)? else {
             return Err(CommandError::StreamVanished);

@@ -67,6 +67,7 @@ fn getdel(call: &mut WriteCall<'_>) -> CommandResult {
     let [_, key] = call.words()?;
     let reply = bulk_or_null(call.keyspace.read::<StringValue>(key)?);
     if call.keyspace.remove(key).is_some() {
+        call.keyspace.answer_here();
         call.keyspace.changed(key, Event::generic("del"));
     }
     Ok(reply)
@@ -84,6 +85,7 @@ fn getex(call: &mut WriteCall<'_>) -> CommandResult {
         return Ok(Reply::Null);
     };
     let reply = Reply::Bulk(value.to_blob());
+    call.keyspace.answer_here();
     match ttl {
         Ttl::Clear => {}
         Ttl::Persist => {
@@ -110,6 +112,7 @@ fn getex(call: &mut WriteCall<'_>) -> CommandResult {
 fn getset(call: &mut WriteCall<'_>) -> CommandResult {
     let [_, key, value] = call.words()?;
     let reply = bulk_or_null(call.keyspace.read::<StringValue>(key)?);
+    call.keyspace.answer_here();
     store(call, key, value);
     Ok(reply)
 }
@@ -256,6 +259,9 @@ fn set(call: &mut WriteCall<'_>) -> CommandResult {
         call.keyspace.replace(key, string);
     } else {
         call.keyspace.set(key, string);
+    }
+    if options.get {
+        call.keyspace.answer_here();
     }
     call.keyspace.changed(key, Event::string("set"));
     if deadline.is_some() {

@@ -1,8 +1,9 @@
 //! Transactions (multi.c): commands are queued by dispatch, EXEC runs them in one go and nothing is rolled back.
 
 use super::{Caller, Command, CommandResult, ControlCall, Family, Flag, Group, KeySpec, Words};
+use crate::engine::Engine;
 use crate::error::CommandError;
-use crate::session::Transaction;
+use crate::session::{Queued, SessionId, Transaction};
 use crate::wire::Reply;
 use Flag::*;
 
@@ -43,7 +44,7 @@ fn exec(call: &mut ControlCall<'_>) -> CommandResult {
     let transaction = take_transaction(call).ok_or(CommandError::ExecWithoutMulti)?;
     let (id, engine) = (call.session, &mut *call.engine);
     // A watched key whose time has come has changed, though nobody has removed it yet (multi.c, `isWatchedKeyExpired`).
-    let expired = |engine: &crate::engine::Engine| {
+    let expired = |engine: &Engine| {
         let keyspace = &engine.keyspace;
         keyspace
             .watch
@@ -59,16 +60,19 @@ fn exec(call: &mut ControlCall<'_>) -> CommandResult {
     if dirty_cas {
         return Ok(Reply::NullArray);
     }
+    let silenced_before = is_silenced(engine, id);
+    let mut has_silence = silenced_before;
     let mut replies = Vec::with_capacity(transaction.queue.len());
     for queued in &transaction.queue {
-        engine.exec_pushes = Some((id, Vec::new()));
-        let reply = engine.call(id, queued.row, &queued.request, Caller::Exec);
-        engine.publish_events();
-        // What a subscriber publishes to itself comes in front of the command's reply, inside of the array.
+        let (reply, pushes_in_front) = run_queued(engine, id, queued);
+        let is_silent = is_silenced(engine, id);
+        has_silence |= is_silent;
+        let reply = if is_silent { Reply::Nothing } else { reply };
+        // What a subscriber publishes to itself comes around the command's reply, inside of the array.
         let pushes = engine.exec_pushes.take().map(|(_, pushes)| pushes);
         let reply = match pushes {
             Some(mut pushes) if !pushes.is_empty() => {
-                pushes.push(reply);
+                pushes.insert(pushes_in_front, reply);
                 Reply::Several(pushes)
             }
             _ => reply,
@@ -84,7 +88,35 @@ fn exec(call: &mut ControlCall<'_>) -> CommandResult {
             Reply::Spoken(spoken, Box::new(reply))
         }
     });
-    Ok(Reply::Array(replies.collect()))
+    let replies = replies.collect();
+    if !has_silence {
+        return Ok(Reply::Array(replies));
+    }
+    // CLIENT REPLY takes effect between the replies: what has been written stays, be it only the array's head.
+    if let Some(session) = engine.sessions.get_mut(&id) {
+        session.deliver(if silenced_before {
+            Reply::Several(replies)
+        } else {
+            Reply::Array(replies)
+        });
+    }
+    Ok(Reply::Nothing)
+}
+
+/// Runs a queued command; its reply, and how many pushes to the session itself are in front of it.
+fn run_queued(engine: &mut Engine, id: SessionId, queued: &Queued) -> (Reply, usize) {
+    engine.exec_pushes = Some((id, Vec::new()));
+    let reply = engine.call(id, queued.row, &queued.request, Caller::Exec);
+    let reply = engine.publish_around(id, reply);
+    let pushes = engine.exec_pushes.as_ref();
+    let pushes_in_front = pushes.map_or(0, |(_, pushes)| pushes.len());
+    engine.publish_events();
+    (reply, pushes_in_front)
+}
+
+fn is_silenced(engine: &Engine, id: SessionId) -> bool {
+    let session = engine.sessions.get(&id);
+    session.is_some_and(|session| session.is_silenced())
 }
 
 /// `WATCH key [key ...]`: EXEC will fail if one of the keys changes before it. Errors: in a transaction.
@@ -143,5 +175,32 @@ mod tests {
         let exec = out.split("+QUEUED\r\n").last().unwrap();
         assert!(exec.starts_with("*3\r\n$-1\r\n%7\r\n"), "{exec}");
         assert!(exec.ends_with("_\r\n"), "{exec}");
+    }
+
+    /// Recorded from redis-server 7.0.15: an array's head is no reply that could be taken back.
+    #[test]
+    fn silence_begins_and_ends_between_the_replies_of_a_transaction() {
+        let cases = [
+            ("SET k v|CLIENT REPLY OFF|GET k", "*3\r\n+OK\r\n"),
+            (
+                "CLIENT REPLY OFF|GET k|CLIENT REPLY ON|GET k",
+                "*4\r\n+OK\r\n$-1\r\n",
+            ),
+            ("CLIENT REPLY SKIP|GET k", "*2\r\n$-1\r\n"),
+            ("CLIENT REPLY OFF", "*1\r\n"),
+        ];
+        for (queue, expected) in cases {
+            let now = Timestamp::default();
+            let mut engine = Engine::new(Config::default(), now);
+            let id = engine.connect(Peer::default(), now);
+            let requests = format!("MULTI\r\n{}\r\n", queue.replace('|', "\r\n"));
+            let mut out = Vec::new();
+            engine.receive(id, requests.as_bytes(), now);
+            engine.poll_transmit(id, &mut out);
+            out.clear();
+            engine.receive(id, b"EXEC\r\n", now);
+            engine.poll_transmit(id, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), expected, "{queue}");
+        }
     }
 }

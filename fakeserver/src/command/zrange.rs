@@ -468,7 +468,8 @@ fn remove(call: &mut WriteCall<'_>, by: By, event: &'static str) -> CommandResul
     let ranks = selection.ranks(set, Direction::Forward);
     let removed = set.drain(ranks).len();
     if removed > 0 {
-        call.keyspace.changed(key, Event::sorted_set(event));
+        call.keyspace
+            .changed(key, Event::sorted_set(event).counting(removed));
     }
     Ok(Reply::count(removed))
 }
@@ -483,8 +484,10 @@ pub(super) fn store(
     let len = result.len();
     if len > 0 {
         call.keyspace.set(destination, result.into_value());
+        call.keyspace.answer_here();
         call.keyspace.changed(destination, Event::sorted_set(event));
     } else if call.keyspace.remove(destination).is_some() {
+        call.keyspace.answer_here();
         call.keyspace.changed(destination, Event::generic("del"));
     }
     Reply::count(len)

@@ -94,12 +94,13 @@ enum End {
     Max,
 }
 
-/// Removes so many members, from the end inwards, and reports it.
+/// Removes so many members, from the end inwards, and reports it: `within` leads to the first of them in the reply.
 fn pop(
     keyspace: &mut Keyspace,
     key: &[u8],
     end: End,
     count: usize,
+    within: &'static [usize],
 ) -> Result<Vec<Item>, CommandError> {
     let Some(set) = keyspace.write::<SortedSet>(key)? else {
         return Ok(Vec::new());
@@ -115,7 +116,8 @@ fn pop(
         }
     };
     if !items.is_empty() {
-        keyspace.changed(key, Event::sorted_set(event));
+        keyspace.answer_around_next(within);
+        keyspace.changed(key, Event::sorted_set(event).counting(items.len()));
     }
     Ok(items)
 }
@@ -131,7 +133,7 @@ fn pop_one_or_count(call: &mut WriteCall<'_>, end: End) -> CommandResult {
         }
         _ => return Err(CommandError::Syntax),
     };
-    let items = pop(call.keyspace, key, end, count.unwrap_or(1))?;
+    let items = pop(call.keyspace, key, end, count.unwrap_or(1), &[0])?;
     if count.is_none() {
         let flat = items.into_iter().flat_map(member_and_score);
         return Ok(Reply::Array(flat.collect()));
@@ -149,7 +151,7 @@ fn pop_or_wait(call: &mut WriteCall<'_>, end: End) -> CommandResult {
     let timeout_ms = timeout::parse_seconds(timeout)?;
     for key in &keys {
         if call.source::<SortedSet>(key)?.is_some() {
-            let items = pop(call.keyspace, key, end, 1)?;
+            let items = pop(call.keyspace, key, end, 1, &[1])?;
             let popped = items.into_iter().flat_map(member_and_score);
             let reply = std::iter::once(Reply::bulk(key)).chain(popped);
             return Ok(Reply::Array(reply.collect()));
@@ -205,7 +207,7 @@ impl<'a> MultiPop<'a> {
     }
 
     fn pop_from(&self, keyspace: &mut Keyspace, key: &[u8]) -> CommandResult {
-        let items = pop(keyspace, key, self.end, self.count)?;
+        let items = pop(keyspace, key, self.end, self.count, &[1, 0])?;
         let pairs = items
             .into_iter()
             .map(|item| Reply::Array(member_and_score(item).into()));

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use super::usage::{AccessNote, Tracking};
 use crate::clock::Timestamp;
 use crate::value::{Hash, List, Set, SortedSet, Stream, StringValue};
 
@@ -13,16 +14,20 @@ const NEVER: i64 = i64::MIN;
 pub struct Entry {
     value: Value,
     deadline: i64,
-    accessed: Cell<u32>,
+    /// The last access, or how often there were some.
+    pub(super) note: AccessNote,
+    /// Bytes with which the entry is counted, where they are.
+    pub(super) counted: Cell<u32>,
 }
 
 impl Entry {
     /// A value without a deadline, used just now.
-    pub fn new(value: Value, now: Timestamp) -> Entry {
+    pub(super) fn new(value: Value, now: Timestamp, tracking: Tracking) -> Entry {
         Entry {
             value,
             deadline: NEVER,
-            accessed: Cell::new(now.seconds() as u32),
+            note: AccessNote::new(now.seconds(), tracking),
+            counted: Cell::new(0),
         }
     }
 
@@ -49,22 +54,6 @@ impl Entry {
     /// Sets or removes the deadline. Inside of a keyspace use [`super::Keyspace::set_deadline`], which keeps the index.
     pub fn set_deadline(&mut self, deadline: Option<i64>) {
         self.deadline = deadline.unwrap_or(NEVER);
-    }
-
-    /// Notes an access, for `OBJECT IDLETIME`.
-    pub fn touch(&self, now: Timestamp) {
-        self.accessed.set(now.seconds() as u32);
-    }
-
-    /// Seconds since the last access.
-    pub fn idle_seconds(&self, now: Timestamp) -> u32 {
-        (now.seconds() as u32).saturating_sub(self.accessed.get())
-    }
-
-    /// Sets the last access to so many seconds before `now` (`RESTORE IDLETIME`).
-    pub fn set_idle_seconds(&self, now: Timestamp, idle: u32) {
-        self.accessed
-            .set((now.seconds() as u32).saturating_sub(idle));
     }
 }
 

@@ -42,6 +42,20 @@ impl ExpiryIndex {
         self.by_time.first().map(|(deadline, _)| *deadline)
     }
 
+    /// The key whose deadline is the earliest.
+    pub(super) fn earliest(&self) -> Option<(i64, &Blob)> {
+        self.by_time.first().map(|(deadline, key)| (*deadline, key))
+    }
+
+    /// A key at random: the first one at or behind a random time between the first and the last deadline.
+    pub(super) fn random(&self, rng: &mut fastrand::Rng) -> Option<&Blob> {
+        let ((first, _), (last, _)) = (self.by_time.first()?, self.by_time.last()?);
+        let time = rng.i64(*first..=*last);
+        let from = (time, Blob::default());
+        let picked = self.by_time.range(from..).next();
+        picked.or(self.by_time.last()).map(|(_, key)| key)
+    }
+
     /// The key that has been due longest at `now`.
     pub(super) fn first_due(&self, now: i64) -> Option<Blob> {
         self.by_time

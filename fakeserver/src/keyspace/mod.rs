@@ -3,9 +3,13 @@
 //! Typed access hides a key whose deadline has passed, so no handler ever sees one. [`Keyspace::changed`] is the single place
 //! where a write has its consequences: watchers are marked, events recorded, waiters noted, empty containers removed.
 
+mod databases;
 mod entry;
 mod expiry;
+mod footprint;
 mod notify;
+mod placement;
+mod usage;
 mod watch;
 
 use std::cell::{Cell, RefCell};
@@ -13,11 +17,13 @@ use std::cell::{Cell, RefCell};
 pub use entry::{Entry, Typed, Value};
 pub use notify::{Class, Classes, Event, KeyEvent};
 pub use watch::{WatchRegistry, WatchedKey};
+pub(crate) use {footprint::key_size, footprint::text_size, placement::Placement, usage::Tracking};
 
 use crate::clock::Timestamp;
 use crate::error::CommandError;
 use crate::value::{Blob, Dict};
 use expiry::ExpiryIndex;
+use usage::Usage;
 use watch::Standing;
 
 /// Index of a logical database, below the `databases` setting.
@@ -45,6 +51,8 @@ impl Db {
 pub struct KeyspaceStats {
     /// Keys removed because their deadline passed.
     pub expired_keys: u64,
+    /// Keys removed since memory was short.
+    pub evicted_keys: u64,
     /// Lookups of read commands that found a key.
     pub hits: Cell<u64>,
     /// Lookups of read commands that found none.
@@ -70,6 +78,8 @@ pub struct Keyspace {
     selected: usize,
     now: Timestamp,
     seed: u64,
+    usage: Usage,
+    placement: Cell<Placement>,
     /// Which classes of events are recorded (`notify-keyspace-events`).
     pub(crate) notify: Classes,
     pub(crate) watch: WatchRegistry,
@@ -91,6 +101,8 @@ impl Keyspace {
             selected: 0,
             now: Timestamp::default(),
             seed,
+            usage: Usage::new(seed),
+            placement: Cell::default(),
             notify: Classes::default(),
             watch: WatchRegistry::default(),
             events: RefCell::default(),
@@ -152,6 +164,11 @@ impl Keyspace {
         self.db().dict.get(key).filter(|entry| !self.is_due(entry))
     }
 
+    /// The entry of `key`, be it due or not.
+    pub(crate) fn raw_entry(&self, key: &[u8]) -> Option<&Entry> {
+        self.db().dict.get(key)
+    }
+
     /// The value of `key`, without counting a hit or a miss.
     pub fn value(&self, key: &[u8]) -> Option<&Value> {
         self.entry(key).map(Entry::value)
@@ -165,14 +182,14 @@ impl Keyspace {
     /// Whether `key` exists, for a write command: it is used just now.
     pub fn exists_for_write(&self, key: &[u8]) -> bool {
         self.entry(key)
-            .inspect(|entry| entry.touch(self.now))
+            .inspect(|entry| self.touch_once(key, entry))
             .is_some()
     }
 
     /// The value of `key` of any type, for a read command: counts a hit or a miss.
     pub fn read_any(&self, key: &[u8]) -> Option<&Value> {
         self.inspect(key)
-            .inspect(|entry| entry.touch(self.now))
+            .inspect(|entry| self.touch(entry))
             .map(Entry::value)
     }
 
@@ -207,21 +224,20 @@ impl Keyspace {
     /// The value of `key`, to look at before a write. Errors: `WRONGTYPE`.
     pub fn peek<T: Typed>(&self, key: &[u8]) -> Result<Option<&T>, CommandError> {
         self.entry(key)
-            .inspect(|entry| entry.touch(self.now))
+            .inspect(|entry| self.touch_once(key, entry))
             .map(|entry| T::of(entry.value()).ok_or(CommandError::WrongType))
             .transpose()
     }
 
     /// The value of `key`, to change; report the change with [`Keyspace::changed`]. Errors: `WRONGTYPE`.
     pub fn write<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&mut T>, CommandError> {
-        let now = self.now;
-        if self.value(key).is_none() {
-            return Ok(None);
+        match self.entry(key) {
+            Some(entry) => self.touch_once(key, entry),
+            None => return Ok(None),
         }
         let Some(entry) = self.db_mut().dict.get_mut(key) else {
             return Ok(None);
         };
-        entry.touch(now);
         T::of_mut(entry.value_mut())
             .map(Some)
             .ok_or(CommandError::WrongType)
@@ -236,28 +252,34 @@ impl Keyspace {
         make: impl FnOnce() -> T,
     ) -> Result<&mut T, CommandError> {
         self.remove_if_due(key);
-        let now = self.now;
-        if self.notify.wants(Class::New) && !self.db().dict.contains(key) {
-            self.notify(key, Event::new_key());
+        match self.db().dict.get(key) {
+            Some(entry) => self.touch_once(key, entry),
+            None => self.notify(key, Event::new_key()),
         }
+        let (now, tracking) = (self.now, self.usage.tracking());
         let entry = self
             .db_mut()
             .dict
-            .get_or_insert_with(key, || Entry::new(make().into_value(), now));
-        entry.touch(now);
+            .get_or_insert_with(key, || Entry::new(make().into_value(), now, tracking));
         T::of_mut(entry.value_mut()).ok_or(CommandError::WrongType)
     }
 
     /// Sets `key` to `value`, without a deadline, whatever it held. Report with [`Keyspace::changed`].
     pub fn set(&mut self, key: &[u8], value: Value) {
-        let now = self.now;
         self.remove_if_due(key);
+        let entry = self.new_entry(value);
+        if self.usage.tracking() != Tracking::Recency
+            && let Some(old) = self.db().dict.get(key)
+        {
+            self.hand_on_note(key, old, &entry);
+        }
         let db = self.db_mut();
-        match db.dict.insert(key, Entry::new(value, now)) {
+        match db.dict.insert(key, entry) {
             Some(old) => {
                 if let Some(deadline) = old.deadline() {
                     db.expiry.remove(deadline, key);
                 }
+                self.count_removed(&old);
             }
             None => self.notify(key, Event::new_key()),
         }
@@ -284,6 +306,7 @@ impl Keyspace {
         if let Some(deadline) = entry.deadline() {
             db.expiry.remove(deadline, key);
         }
+        self.count_removed(&entry);
         Some(entry)
     }
 
@@ -297,6 +320,14 @@ impl Keyspace {
             db.expiry.insert(deadline, key);
         }
         self.notify(key, Event::new_key());
+    }
+
+    /// As [`Keyspace::put`], and nobody is told.
+    pub(crate) fn put_silently(&mut self, key: &[u8], entry: Entry) {
+        let notify = std::mem::take(&mut self.notify);
+        self.put(key, entry);
+        self.notify = notify;
+        self.count_changed(key);
     }
 
     /// The deadline of `key` in milliseconds since the epoch.
@@ -321,7 +352,8 @@ impl Keyspace {
 
     /// Reports that `key` of the selected database was changed: the one door of all consequences.
     pub fn changed(&mut self, key: &[u8], event: Event) {
-        self.stats.dirty += 1;
+        self.stats.dirty += event.changes();
+        self.count_changed(key);
         if event.is_watched() {
             self.touch_watchers(key);
         }
@@ -366,6 +398,7 @@ impl Keyspace {
                 event,
             });
         }
+        self.note_event();
     }
 
     /// Removes `key` if its deadline has passed, as Redis does on access.
@@ -444,24 +477,14 @@ impl Keyspace {
         self.db().expiry.len()
     }
 
-    /// A database's keys, those of them with a deadline, and the sum of the deadlines, for `INFO keyspace`.
-    pub(crate) fn counts(&self, db: DbIndex) -> (usize, usize, i128) {
-        self.dbs.get(db.0).map_or((0, 0, 0), |db| {
-            (db.dict.len(), db.expiry.len(), db.expiry.sum())
-        })
-    }
-
-    /// The first `count` entries of a database, due ones included, for estimates.
-    pub(crate) fn sample(
-        &self,
-        db: DbIndex,
-        count: usize,
-    ) -> impl Iterator<Item = (&Blob, &Entry)> {
-        self.dbs
-            .get(db.0)
-            .into_iter()
-            .flat_map(|db| db.dict.iter())
-            .take(count)
+    /// Makes a sorted set a skip list, whatever its size, which is no change of the key.
+    pub(crate) fn enlarge_sorted_set(&mut self, key: &[u8]) {
+        let seed = self.seed;
+        if let Some(entry) = self.db_mut().dict.get_mut(key)
+            && let Value::SortedSet(set) = entry.value_mut()
+        {
+            set.enlarge(seed);
+        }
     }
 
     /// All live keys of the selected database with their entries.
@@ -485,45 +508,5 @@ impl Keyspace {
     /// A key at a dense index below [`Keyspace::len`], due ones included; with a random index, a random key.
     pub(crate) fn key_at(&self, index: usize) -> Option<&Blob> {
         self.db().dict.at(index).map(|(key, _)| key)
-    }
-
-    /// Removes every key of one database; how many there were. Watchers of keys that existed are marked.
-    pub fn flush(&mut self, db: DbIndex) -> usize {
-        let seed = self.seed;
-        let Some(slot) = self.dbs.get_mut(db.0) else {
-            return 0;
-        };
-        let old = std::mem::replace(slot, Db::new(seed));
-        self.watch
-            .replaced(db, |key| old.dict.contains(key), |_| Standing::Missing);
-        self.stats.dirty += old.dict.len() as u64;
-        if self.has_waiters {
-            let gone = old.dict.keys().map(|key| (db, key.clone()));
-            self.touched.extend(gone);
-        }
-        old.dict.len()
-    }
-
-    /// Exchanges the contents of two databases. Watchers of keys that exist on either side are marked.
-    pub fn swap(&mut self, a: DbIndex, b: DbIndex) {
-        if a == b || a.0 >= self.dbs.len() || b.0 >= self.dbs.len() {
-            return;
-        }
-        self.dbs.swap(a.0, b.0);
-        let mut watch = std::mem::take(&mut self.watch);
-        for (db, other) in [(a, b), (b, a)] {
-            let before = |key: &[u8]| self.dbs[other.0].dict.contains(key);
-            watch.replaced(db, before, |key| self.standing(db, key));
-        }
-        self.watch = watch;
-        self.stats.dirty += 1;
-        if self.has_waiters {
-            // What came may serve a client, and what went may be what it waited for.
-            for (db, other) in [(a, b), (b, a)] {
-                let (came, went) = (&self.dbs[db.0].dict, &self.dbs[other.0].dict);
-                let keys = came.keys().chain(went.keys()).map(|key| (db, key.clone()));
-                self.touched.extend(keys);
-            }
-        }
     }
 }

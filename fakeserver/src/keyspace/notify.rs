@@ -132,6 +132,7 @@ pub struct Event {
     name: &'static str,
     is_watched: bool,
     is_awaited: bool,
+    changes: u64,
 }
 
 impl Event {
@@ -142,6 +143,7 @@ impl Event {
             name,
             is_watched: true,
             is_awaited: true,
+            changes: 1,
         }
     }
 
@@ -185,6 +187,11 @@ impl Event {
         Event::new(Class::Expired, "expired")
     }
 
+    /// A key went since memory was short.
+    pub const fn evicted() -> Event {
+        Event::new(Class::Evicted, "evicted")
+    }
+
     /// A read found no key.
     pub const fn key_miss() -> Event {
         Event::new(Class::KeyMiss, "keymiss")
@@ -211,6 +218,20 @@ impl Event {
             is_awaited: false,
             ..self
         }
+    }
+
+    /// The same for so many changes, as `rdb_changes_since_last_save` counts them.
+    #[must_use]
+    pub const fn counting(self, changes: usize) -> Event {
+        Event {
+            changes: changes as u64,
+            ..self
+        }
+    }
+
+    /// As how many changes it counts.
+    pub const fn changes(self) -> u64 {
+        self.changes
     }
 
     /// Whether the change marks who watches the key.

@@ -34,8 +34,8 @@ pub(super) fn read_intset(bytes: &[u8]) -> Option<Vec<i64>> {
     if !matches!(width, 2 | 4 | 8) || integers.len() != width.checked_mul(count)? {
         return None;
     }
-    let integers: Vec<_> = integers.chunks_exact(width).map(little_endian).collect();
-    integers.is_sorted_by(|a, b| a < b).then_some(integers)
+    // Redis does not look whether they ascend.
+    Some(integers.chunks_exact(width).map(little_endian).collect())
 }
 
 /// Head of a ziplist: its length in bytes, the place of its last element, the number of elements.

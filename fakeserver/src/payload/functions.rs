@@ -1,7 +1,7 @@
 //! Libraries of functions to bytes and back (rdb.c, `rdbSaveFunctions` and `rdbFunctionLoad`).
 
 use super::read::Reader;
-use super::write;
+use super::write::{self, Compression};
 use crate::value::Blob;
 
 /// In front of a library's code.
@@ -10,14 +10,16 @@ const LIBRARY: u8 = 245;
 const EARLY_LIBRARY: u8 = 246;
 
 /// The payload of libraries with these codes.
-pub(crate) fn dump_functions<'a>(codes: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-    let mut out = Vec::new();
+pub(crate) fn dump_functions<'a>(
+    codes: impl Iterator<Item = &'a [u8]>,
+    compression: Compression,
+) -> Vec<u8> {
+    let mut out = write::Out::new(compression);
     for code in codes {
         out.push(LIBRARY);
         write::string(&mut out, code);
     }
-    super::seal(&mut out);
-    out
+    super::seal(out)
 }
 
 /// The codes of the libraries in what [`super::verify`] let through, one after the other; what is wrong, where something is.

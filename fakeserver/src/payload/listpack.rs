@@ -27,15 +27,6 @@ impl Writer {
         }
     }
 
-    /// Bytes that the listpack would have if it was finished now.
-    pub(super) fn len(&self) -> usize {
-        self.bytes.len() + 1
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     /// Appends a string; one that is the spelling of an integer is stored as such.
     pub(super) fn push(&mut self, element: &[u8]) {
         if let Some(value) = number::parse_integer(element) {
@@ -216,9 +207,7 @@ mod tests {
         for element in &elements {
             writer.push(element);
         }
-        let len = writer.len();
         let bytes = writer.finish();
-        assert_eq!(bytes.len(), len);
         let read = read(&bytes).unwrap();
         assert_eq!(read.len(), elements.len());
         for (read, written) in read.iter().zip(&elements) {

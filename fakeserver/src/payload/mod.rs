@@ -1,8 +1,8 @@
 //! What DUMP answers and RESTORE takes, and FUNCTION DUMP and RESTORE likewise: a value or libraries as an RDB file of version
 //! 10 holds them, the version, and a checksum.
 //!
-//! Written are the types that redis-server 7.0.15 writes, without compression; read are those that it reads, with compression
-//! and with the ziplists and zipmaps of its predecessors. Modules are neither.
+//! Written are the types that redis-server 7.0.15 writes, byte for byte as it does but for the order of hash tables; read are
+//! those that it reads, the ziplists and zipmaps of its predecessors included. Modules are neither.
 
 mod checksum;
 mod compact;
@@ -16,6 +16,7 @@ mod write;
 
 #[cfg(feature = "lua")]
 pub(crate) use functions::{dump_functions, read_functions};
+pub(crate) use write::Compression;
 
 use crate::config::Config;
 use crate::keyspace::Value;
@@ -48,27 +49,44 @@ mod code {
 }
 
 /// The payload of a value.
-pub(crate) fn dump(value: &Value) -> Vec<u8> {
-    let mut out = Vec::new();
+pub(crate) fn dump(value: &Value, compression: Compression) -> Vec<u8> {
+    let mut out = write::Out::new(compression);
     write::value(&mut out, value);
-    seal(&mut out);
-    out
+    seal(out)
 }
 
 /// Appends the version and the checksum.
-fn seal(out: &mut Vec<u8>) {
+fn seal(out: write::Out) -> Vec<u8> {
+    let mut out = out.bytes;
     out.extend_from_slice(&VERSION.to_le_bytes());
-    let checksum = checksum::crc64(out);
+    let checksum = checksum::crc64(&out);
     out.extend_from_slice(&checksum.to_le_bytes());
+    out
+}
+
+/// Bytes of a value in a payload, without its type's code.
+pub(crate) fn value_len(value: &Value, compression: Compression) -> usize {
+    let mut out = write::Out::new(compression);
+    write::value(&mut out, value);
+    out.bytes.len() - 1
+}
+
+/// What is looked at before a payload is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Check {
+    /// The version and the checksum.
+    Checksum,
+    /// The version only.
+    Version,
 }
 
 /// The part of a payload that is the value, if the version is known and the checksum right.
-pub(crate) fn verify(payload: &[u8]) -> Option<&[u8]> {
+pub(crate) fn verify(payload: &[u8], check: Check) -> Option<&[u8]> {
     let (value, _) = payload.split_at_checked(payload.len().checked_sub(FOOTER_LEN)?)?;
     let (summed, checksum) = payload.split_last_chunk::<8>()?;
     let (_, version) = summed.split_last_chunk::<2>()?;
     let is_right = u16::from_le_bytes(*version) <= VERSION
-        && u64::from_le_bytes(*checksum) == checksum::crc64(summed);
+        && (check == Check::Version || u64::from_le_bytes(*checksum) == checksum::crc64(summed));
     is_right.then_some(value)
 }
 

@@ -5,7 +5,10 @@ use crate::config::Config;
 use crate::keyspace::{Typed, Value};
 use crate::value::ordered::Item;
 use crate::value::sorted_set::Sizing;
-use crate::value::{Blob, Hash, HashLimits, List, Set, SetLimits, SortedSet, StringValue, number};
+use crate::value::{
+    Blob, Hash, HashLimits, List, ListLimits, ListNode, Set, SetLimits, SortedSet, StringValue,
+    number,
+};
 
 /// The value that the bytes start with; what follows it is not looked at, by Redis neither. None if it is malformed or empty.
 pub(super) fn value(bytes: &[u8], config: &Config, seed: u64) -> Option<Value> {
@@ -13,36 +16,38 @@ pub(super) fn value(bytes: &[u8], config: &Config, seed: u64) -> Option<Value> {
     let mut reader = Reader(rest);
     let value = match *code {
         code::STRING => StringValue::from_blob(reader.string()?).into_value(),
-        code::LIST => list(reader.strings(1)?),
-        code::LIST_ZIPLIST => list(compact::read_ziplist(&reader.string()?)?),
-        code::LIST_QUICKLIST => list(reader.nodes(Reader::ziplist_node)?),
-        code::LIST_QUICKLIST_2 => list(reader.nodes(Reader::listpack_node)?),
+        code::LIST => list(reader.strings(1)?, config),
+        code::LIST_ZIPLIST => list(compact::read_ziplist(&reader.string()?)?, config),
+        code::LIST_QUICKLIST => reader.nodes(config, Reader::ziplist_node)?,
+        code::LIST_QUICKLIST_2 => reader.nodes(config, Reader::listpack_node)?,
         code::SET => set(&reader.strings(1)?, config, seed)?,
         code::SET_INTSET => {
             let integers = compact::read_intset(&reader.string()?)?;
-            let members: Vec<_> = integers
-                .iter()
-                .map(i64::to_string)
-                .map(Blob::from)
-                .collect();
-            set(&members, config, seed)?
+            Set::from_integers(integers, SetLimits::of(config), seed)?.into_value()
         }
-        code::SORTED_SET => scored(reader.scored(Reader::text_score)?, config, seed)?,
-        code::SORTED_SET_2 => scored(reader.scored(Reader::binary_score)?, config, seed)?,
+        code::SORTED_SET => scored(
+            reader.scored(Reader::text_score)?,
+            Sizing::new(config, seed),
+        )?,
+        code::SORTED_SET_2 => scored(
+            reader.scored(Reader::binary_score)?,
+            Sizing::new(config, seed),
+        )?,
         code::SORTED_SET_ZIPLIST => {
-            packed_scored(&compact::read_ziplist(&reader.string()?)?, config, seed)?
+            let words = compact::read_ziplist(&reader.string()?)?;
+            packed_scored(&different(words)?, config, seed)?
         }
         code::SORTED_SET_LISTPACK => {
             packed_scored(&listpack::read(&reader.string()?)?, config, seed)?
         }
         code::HASH => hash(&reader.strings(2)?, HashLimits::of(config), seed)?,
-        code::HASH_ZIPMAP => hash(
-            &compact::read_zipmap(&reader.string()?)?,
-            HashLimits::of(config),
-            seed,
-        )?,
+        code::HASH_ZIPMAP => {
+            let words = different(compact::read_zipmap(&reader.string()?)?)?;
+            hash(&words, HashLimits::of(config), seed)?
+        }
         code::HASH_ZIPLIST => {
-            packed_hash(&compact::read_ziplist(&reader.string()?)?, config, seed)?
+            let words = compact::read_ziplist(&reader.string()?)?;
+            packed_hash(&different(words)?, config, seed)?
         }
         code::HASH_LISTPACK => packed_hash(&listpack::read(&reader.string()?)?, config, seed)?,
         code::STREAM_LISTPACKS => stream::read(&mut reader, false)?.into_value(),
@@ -52,8 +57,8 @@ pub(super) fn value(bytes: &[u8], config: &Config, seed: u64) -> Option<Value> {
     (!value.is_empty_container()).then_some(value)
 }
 
-fn list(elements: Vec<Blob>) -> Value {
-    List::from_iter(elements).into_value()
+fn list(elements: Vec<Blob>, config: &Config) -> Value {
+    List::of(elements, ListLimits::of(config)).into_value()
 }
 
 /// None if a member comes twice.
@@ -62,7 +67,15 @@ fn set(members: &[Blob], config: &Config, seed: u64) -> Option<Value> {
     (set.len() == members.len()).then(|| set.into_value())
 }
 
-/// Redis keeps a packed sorted set packed whatever the length of its members.
+/// The words, of which every other one is a name; none if a name comes twice, which in the forms of older servers is looked for.
+fn different(words: Vec<Blob>) -> Option<Vec<Blob>> {
+    let mut names: Vec<&Blob> = words.iter().step_by(2).collect();
+    names.sort_unstable();
+    let is_valid = names.is_sorted_by(|a, b| a < b);
+    is_valid.then_some(words)
+}
+
+/// Redis keeps a packed sorted set packed whatever the length of its members, and in the order in which they come.
 fn packed_scored(words: &[Blob], config: &Config, seed: u64) -> Option<Value> {
     let (pairs, []) = words.as_chunks::<2>() else {
         return None;
@@ -73,19 +86,16 @@ fn packed_scored(words: &[Blob], config: &Config, seed: u64) -> Option<Value> {
             score: number::parse_float(score)?,
         })
     });
-    let sizing = Sizing {
-        member_len_max: usize::MAX,
-        ..Sizing::new(config, seed)
-    };
-    sorted_set(items.collect::<Option<_>>()?, sizing)
-}
-
-fn scored(items: Vec<Item>, config: &Config, seed: u64) -> Option<Value> {
-    sorted_set(items, Sizing::new(config, seed))
+    let items: Vec<Item> = items.collect::<Option<_>>()?;
+    let sizing = Sizing::new(config, seed);
+    if items.len() <= sizing.entries_max && items.iter().all(|item| !item.score.is_nan()) {
+        return Some(SortedSet::packed(items).into_value());
+    }
+    scored(items, sizing)
 }
 
 /// None if a member comes twice or a score is no number.
-fn sorted_set(items: Vec<Item>, sizing: Sizing) -> Option<Value> {
+fn scored(items: Vec<Item>, sizing: Sizing) -> Option<Value> {
     let mut members: Vec<&[u8]> = items.iter().map(|item| &*item.member).collect();
     members.sort_unstable();
     let is_valid =
@@ -102,15 +112,14 @@ fn packed_hash(words: &[Blob], config: &Config, seed: u64) -> Option<Value> {
     hash(words, limits, seed)
 }
 
-/// None if a field comes twice or has no value.
+/// Redis takes a field that comes twice for two as long as the hash is packed. None if one comes twice in a hash table, or a
+/// field has no value.
 fn hash(words: &[Blob], limits: HashLimits, seed: u64) -> Option<Value> {
     let (pairs, []) = words.as_chunks::<2>() else {
         return None;
     };
-    let fields = pairs.len();
-    let pairs = pairs.iter().map(|[field, value]| (field, value.clone()));
-    let hash = Hash::from_pairs(pairs, limits, seed);
-    (hash.len() == fields).then(|| hash.into_value())
+    let pairs = pairs.iter().cloned().map(|[field, value]| (field, value));
+    Hash::restored(pairs.collect(), limits, seed).map(Typed::into_value)
 }
 
 /// What is still to be read.
@@ -215,20 +224,28 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The elements of a quicklist, whose nodes `node` reads.
-    fn nodes(&mut self, node: impl Fn(&mut Self) -> Option<Vec<Blob>>) -> Option<Vec<Blob>> {
-        let mut elements = Vec::new();
+    /// A quicklist, whose nodes `node` reads; they stay as they are. Empty ones are skipped.
+    fn nodes(
+        &mut self,
+        config: &Config,
+        node: impl Fn(&mut Self) -> Option<(ListNode, Vec<Blob>)>,
+    ) -> Option<Value> {
+        let mut list = List::new(ListLimits::of(config));
         for _ in 0..self.length()? {
-            elements.append(&mut node(self)?);
+            let (node, elements) = node(self)?;
+            if node.len > 0 {
+                list.append_node(elements, node);
+            }
         }
-        Some(elements)
+        Some(list.into_value())
     }
 
-    fn ziplist_node(&mut self) -> Option<Vec<Blob>> {
-        compact::read_ziplist(&self.string()?)
+    fn ziplist_node(&mut self) -> Option<(ListNode, Vec<Blob>)> {
+        let elements = compact::read_ziplist(&self.string()?)?;
+        Some((ListNode::packed(&elements), elements))
     }
 
-    fn listpack_node(&mut self) -> Option<Vec<Blob>> {
+    fn listpack_node(&mut self) -> Option<(ListNode, Vec<Blob>)> {
         let is_plain = match self.length()? {
             1 => true,
             2 => false,
@@ -236,10 +253,9 @@ impl<'a> Reader<'a> {
         };
         let node = self.string()?;
         if is_plain {
-            // An element that is as long as none has no node of its own.
-            (!node.is_empty()).then(|| vec![node])
-        } else {
-            listpack::read(&node)
+            return (!node.is_empty()).then(|| (ListNode::plain(&node), vec![node]));
         }
+        let elements = listpack::read(&node)?;
+        Some((ListNode::packed(&elements), elements))
     }
 }

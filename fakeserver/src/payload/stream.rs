@@ -5,7 +5,7 @@
 
 use super::listpack::{self, Writer};
 use super::read::Reader;
-use super::write::{length, string};
+use super::write::{Out, length, string};
 use crate::value::stream_node::Node;
 use crate::value::{Blob, Entry, Group, Stream, StreamId, number};
 
@@ -14,11 +14,11 @@ const DELETED: i64 = 1;
 const SAME_FIELDS: i64 = 2;
 
 /// Appends a stream.
-pub(super) fn write(out: &mut Vec<u8>, stream: &Stream) {
+pub(super) fn write(out: &mut Out, stream: &Stream) {
     length(out, stream.nodes_len() as u64);
-    for (master, entries) in stream.nodes() {
-        string(out, &id_bytes(master));
-        string(out, &node(master, entries.iter()));
+    for node in stream.nodes() {
+        string(out, &id_bytes(node.master()));
+        string(out, &node_pack(node));
     }
     length(out, stream.len() as u64);
     for id in [stream.last_id(), stream.first_id(), stream.max_deleted_id()] {
@@ -33,7 +33,7 @@ pub(super) fn write(out: &mut Vec<u8>, stream: &Stream) {
     }
 }
 
-fn write_group(out: &mut Vec<u8>, group: &Group) {
+fn write_group(out: &mut Out, group: &Group) {
     length(out, group.last_id.ms);
     length(out, group.last_id.seq);
     length(out, group.entries_read.unwrap_or(-1) as u64);
@@ -54,49 +54,37 @@ fn write_group(out: &mut Vec<u8>, group: &Group) {
     }
 }
 
-/// A node's listpack, without its tombstones.
-fn node<'a>(master: StreamId, entries: impl ExactSizeIterator<Item = &'a Entry>) -> Vec<u8> {
+/// A node's listpack.
+fn node_pack(node: &Node) -> Vec<u8> {
     let mut pack = Writer::new();
-    let count = entries.len() as i64;
-    let mut fields: Option<Vec<&Blob>> = None;
-    for entry in entries {
-        let names: Vec<&Blob> = entry.words.iter().step_by(2).collect();
-        let is_first = fields.is_none();
-        let shared = fields.get_or_insert_with(|| names.clone());
-        if is_first {
-            head(&mut pack, count, shared);
-        }
-        let is_same = *shared == names;
-        pack.push_integer(if is_same { SAME_FIELDS } else { 0 });
+    let fields = node.fields();
+    pack.push_integer(node.entries.len() as i64);
+    pack.push_integer(node.deleted() as i64);
+    pack.push_integer(fields.len() as i64);
+    for field in fields {
+        pack.push(field);
+    }
+    pack.push_integer(0);
+    for (entry, is_deleted) in node.with_tombstones() {
+        let names = entry.words.iter().step_by(2);
+        let is_same = names.eq(fields);
+        let deleted = if is_deleted { DELETED } else { 0 };
+        pack.push_integer(if is_same { SAME_FIELDS } else { 0 } | deleted);
+        let master = node.master();
         pack.push_integer(entry.id.ms.wrapping_sub(master.ms) as i64);
         pack.push_integer(entry.id.seq.wrapping_sub(master.seq) as i64);
-        let len = names.len() as i64;
+        let len = entry.words.len() as i64 / 2;
         if is_same {
             let values = entry.words.iter().skip(1).step_by(2);
             values.for_each(|value| pack.push(value));
             pack.push_integer(len + 3);
         } else {
             pack.push_integer(len);
-            for word in &entry.words {
-                pack.push(word);
-            }
+            entry.words.iter().for_each(|word| pack.push(word));
             pack.push_integer(2 * len + 4);
         }
     }
-    if fields.is_none() {
-        head(&mut pack, 0, &[]);
-    }
     pack.finish()
-}
-
-fn head(pack: &mut Writer, count: i64, fields: &[&Blob]) {
-    pack.push_integer(count);
-    pack.push_integer(0);
-    pack.push_integer(fields.len() as i64);
-    for field in fields {
-        pack.push(field);
-    }
-    pack.push_integer(0);
 }
 
 fn id_bytes(id: StreamId) -> [u8; 16] {
@@ -142,7 +130,9 @@ pub(super) fn read(reader: &mut Reader<'_>, has_counters: bool) -> Option<Stream
         if !has_counters {
             group.entries_read = stream.entries_up_to(group.last_id);
         }
-        stream.groups_mut().insert(name, group);
+        if stream.groups_mut().insert(name, group).is_some() {
+            return None;
+        }
     }
     Some(stream)
 }
@@ -166,11 +156,16 @@ fn read_group(reader: &mut Reader<'_>, has_counters: bool) -> Option<Group> {
     for _ in 0..reader.length()? {
         let id = id_of(reader.take(16)?)?;
         let at = i64::from_le_bytes(reader.chunk()?);
-        delivered.insert(id, (at, reader.length()? as i64));
+        let deliveries = reader.length()? as i64;
+        if delivered.insert(id, (at, deliveries)).is_some() {
+            return None;
+        }
     }
     for _ in 0..reader.length()? {
         let name = reader.string()?;
-        group.see_consumer(&name, i64::from_le_bytes(reader.chunk()?));
+        if !group.see_consumer(&name, i64::from_le_bytes(reader.chunk()?)) {
+            return None;
+        }
         for _ in 0..reader.length()? {
             let id = id_of(reader.take(16)?)?;
             let (at, deliveries) = delivered.remove(&id)?;
@@ -209,8 +204,11 @@ fn read_node(master: StreamId, words: &[Blob], bytes: usize) -> Option<Node> {
             words.take(len.checked_mul(2)?).cloned().collect()
         };
         integer(words)?;
-        let entry = (flags & DELETED == 0).then_some(entry_words);
-        node.restore(id, entry)?;
+        let entry = Entry {
+            id,
+            words: entry_words,
+        };
+        node.restore(entry, flags & DELETED != 0)?;
     }
     let is_right = node.entries.len() as i64 == count && node.deleted() as i64 == deleted;
     is_right.then_some(node)

@@ -1,6 +1,7 @@
 //! Values to bytes (rdb.c, `rdbSaveObject`).
 
 use super::listpack::Writer;
+use super::lzf::Compressor;
 use super::{code, compact, stream};
 use crate::keyspace::Value;
 use crate::value::{Hash, List, Set, SortedSet, StringValue, number};
@@ -8,15 +9,50 @@ use crate::value::{Hash, List, Set, SortedSet, StringValue, number};
 /// Longest string that is looked at as the spelling of an integer.
 const INTEGER_LEN_MAX: usize = 11;
 
-/// Most bytes of a quicklist's node where `list-max-listpack-size` is as it was born.
-const NODE_LEN_MAX: usize = 8192;
+/// Longer strings are compressed, if that saves at least so many bytes.
+const UNCOMPRESSED_LEN_MAX: usize = 20;
+const SAVING_MIN: usize = 4;
 
 /// The containers of a quicklist's nodes.
 const NODE_PLAIN: u64 = 1;
 const NODE_PACKED: u64 = 2;
 
+/// A payload that is written.
+#[derive(Debug)]
+pub(super) struct Out {
+    pub(super) bytes: Vec<u8>,
+    /// Unless strings are written as they are (`rdbcompression`).
+    compressor: Option<Compressor>,
+}
+
+/// Whether long strings are compressed (`rdbcompression`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compression {
+    /// Where it saves something.
+    On,
+    /// They are written as they are.
+    Off,
+}
+
+impl Out {
+    pub(super) fn new(compression: Compression) -> Out {
+        Out {
+            bytes: Vec::new(),
+            compressor: (compression == Compression::On).then(Compressor::default),
+        }
+    }
+
+    pub(super) fn push(&mut self, byte: u8) {
+        self.bytes.push(byte);
+    }
+
+    pub(super) fn extend_from_slice(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+}
+
 /// Appends the type's code and the value.
-pub(super) fn value(out: &mut Vec<u8>, value: &Value) {
+pub(super) fn value(out: &mut Out, value: &Value) {
     match value {
         Value::String(value) => string_value(out, value),
         Value::List(value) => list(out, value),
@@ -30,42 +66,28 @@ pub(super) fn value(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
-fn string_value(out: &mut Vec<u8>, value: &StringValue) {
+fn string_value(out: &mut Out, value: &StringValue) {
     out.push(code::STRING);
     string(out, &value.bytes());
 }
 
-fn list(out: &mut Vec<u8>, list: &List) {
-    let mut nodes: Vec<(u64, Vec<u8>)> = Vec::new();
-    let mut open = Writer::new();
-    let close = |open: &mut Writer, nodes: &mut Vec<_>| {
-        let node = std::mem::replace(open, Writer::new());
-        if !node.is_empty() {
-            nodes.push((NODE_PACKED, node.finish()));
-        }
-    };
-    for element in list.iter() {
-        if element.len() > NODE_LEN_MAX {
-            close(&mut open, &mut nodes);
-            nodes.push((NODE_PLAIN, element.to_vec()));
+fn list(out: &mut Out, list: &List) {
+    out.push(code::LIST_QUICKLIST_2);
+    length(out, list.nodes_len() as u64);
+    for (node, mut elements) in list.nodes() {
+        if node.is_plain {
+            length(out, NODE_PLAIN);
+            string(out, elements.next().map_or(&[], |element| element));
             continue;
         }
-        // An element needs at most so many bytes besides its own.
-        if open.len() + element.len() + 8 > NODE_LEN_MAX {
-            close(&mut open, &mut nodes);
-        }
-        open.push(element);
-    }
-    close(&mut open, &mut nodes);
-    out.push(code::LIST_QUICKLIST_2);
-    length(out, nodes.len() as u64);
-    for (container, bytes) in nodes {
-        length(out, container);
-        string(out, &bytes);
+        let mut pack = Writer::new();
+        elements.for_each(|element| pack.push(element));
+        length(out, NODE_PACKED);
+        string(out, &pack.finish());
     }
 }
 
-fn hash(out: &mut Vec<u8>, hash: &Hash) {
+fn hash(out: &mut Out, hash: &Hash) {
     if hash.table().is_some() {
         out.push(code::HASH);
         length(out, hash.len() as u64);
@@ -84,7 +106,7 @@ fn hash(out: &mut Vec<u8>, hash: &Hash) {
     string(out, &pack.finish());
 }
 
-fn set(out: &mut Vec<u8>, set: &Set) {
+fn set(out: &mut Out, set: &Set) {
     if let Some(integers) = set.integers() {
         out.push(code::SET_INTSET);
         string(out, &compact::write_intset(integers));
@@ -97,7 +119,7 @@ fn set(out: &mut Vec<u8>, set: &Set) {
     }
 }
 
-fn sorted_set(out: &mut Vec<u8>, set: &SortedSet) {
+fn sorted_set(out: &mut Out, set: &SortedSet) {
     if !set.is_listpack() {
         out.push(code::SORTED_SET_2);
         length(out, set.len() as u64);
@@ -122,19 +144,21 @@ fn sorted_set(out: &mut Vec<u8>, set: &SortedSet) {
 
 /// The score, if it is an integer that is small enough to be stored as one.
 fn integer_score(score: f64) -> Option<i64> {
-    let bound = 2_f64.powi(52);
-    ((1.0 - bound..=bound).contains(&score) && score.fract() == 0.0).then_some(score as i64)
+    let bound = 2_f64.powi(62);
+    ((-bound..=bound).contains(&score) && score.fract() == 0.0).then_some(score as i64)
 }
 
-/// A string; a short spelling of an integer of at most 32 bits as that integer.
-pub(super) fn string(out: &mut Vec<u8>, bytes: &[u8]) {
+/// A string; a short spelling of an integer of at most 32 bits as that integer, a long one compressed.
+pub(super) fn string(out: &mut Out, bytes: &[u8]) {
     let integer = (bytes.len() <= INTEGER_LEN_MAX)
         .then(|| number::parse_integer(bytes))
         .flatten()
         .and_then(|value| i32::try_from(value).ok());
     let Some(value) = integer else {
-        length(out, bytes.len() as u64);
-        out.extend_from_slice(bytes);
+        if !compressed(out, bytes) {
+            length(out, bytes.len() as u64);
+            out.extend_from_slice(bytes);
+        }
         return;
     };
     let (mark, width) = match value {
@@ -143,11 +167,30 @@ pub(super) fn string(out: &mut Vec<u8>, bytes: &[u8]) {
         _ => (0xc2, 4),
     };
     out.push(mark);
-    out.extend(value.to_le_bytes().into_iter().take(width));
+    out.bytes
+        .extend(value.to_le_bytes().into_iter().take(width));
+}
+
+/// Writes a long string compressed, if that saves something; whether it did.
+fn compressed(out: &mut Out, bytes: &[u8]) -> bool {
+    let Some(compressor) = &mut out.compressor else {
+        return false;
+    };
+    if bytes.len() <= UNCOMPRESSED_LEN_MAX {
+        return false;
+    }
+    let Some(packed) = compressor.compress(bytes, bytes.len() - SAVING_MIN) else {
+        return false;
+    };
+    out.push(0xc3);
+    length(out, packed.len() as u64);
+    length(out, bytes.len() as u64);
+    out.extend_from_slice(&packed);
+    true
 }
 
 /// A length, in one byte up to 6 bits, in two up to 14, else behind a mark in four or eight.
-pub(super) fn length(out: &mut Vec<u8>, len: u64) {
+pub(super) fn length(out: &mut Out, len: u64) {
     if len < 0x40 {
         out.push(len as u8);
     } else if len < 0x4000 {

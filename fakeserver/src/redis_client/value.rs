@@ -35,18 +35,7 @@ pub fn to_value(reply: Reply, protocol: Protocol) -> Value {
         Reply::Streams(map) if resp3 => Value::Map(pairs(map)),
         Reply::Streams(map) => arrays_of_two(pairs(map)),
         Reply::Pairs(map) if resp3 => arrays_of_two(pairs(map)),
-        Reply::Push(items) if resp3 => {
-            let mut data = values(items);
-            let kind = if data.is_empty() {
-                Value::Nil
-            } else {
-                data.remove(0)
-            };
-            Value::Push {
-                kind: push_kind(&kind),
-                data,
-            }
-        }
+        Reply::Push(items) if resp3 => push(values(items)),
         Reply::Push(items) => Value::Array(values(items)),
         Reply::Map(map) if resp3 => Value::Map(pairs(map)),
         Reply::Map(map) | Reply::Pairs(map) => Value::Array(
@@ -78,6 +67,19 @@ pub fn to_value(reply: Reply, protocol: Protocol) -> Value {
         },
         Reply::Attribute(_, data) => to_value(*data, protocol),
         Reply::Spoken(protocol, data) => to_value(*data, protocol),
+    }
+}
+
+/// The first item names the kind of the push.
+fn push(mut data: Vec<Value>) -> Value {
+    let kind = if data.is_empty() {
+        Value::Nil
+    } else {
+        data.remove(0)
+    };
+    Value::Push {
+        kind: push_kind(&kind),
+        data,
     }
 }
 

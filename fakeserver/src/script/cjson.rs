@@ -5,7 +5,7 @@ mod encode;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mlua::{Lua, LuaString, MultiValue, Table, Value};
+use mlua::{Lua, MultiValue, Table, Value};
 
 use super::arguments::Arguments;
 use super::raise::argument_error;
@@ -268,9 +268,4 @@ fn shown(lua: &Lua, value: InvalidNumbers) -> mlua::Result<Value> {
         InvalidNumbers::Accept => Value::Boolean(true),
         InvalidNumbers::Null => Value::String(lua.create_string("null")?),
     })
-}
-
-/// A string that is pushed without becoming a handle first.
-fn pushed(bytes: &[u8]) -> impl mlua::IntoLua {
-    LuaString::wrap(bytes)
 }

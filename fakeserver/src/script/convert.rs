@@ -87,11 +87,20 @@ fn sequence(lua: &Lua, items: Vec<Reply>, resp3: bool) -> mlua::Result<Value> {
     let table = lua.create_table_with_capacity(items.len(), 0)?;
     for (at, item) in items.into_iter().enumerate() {
         match item {
-            Reply::Bulk(bytes) => table.raw_seti(at + 1, LuaString::wrap(&*bytes))?,
+            Reply::Bulk(bytes) => put_at(&table, at + 1, &bytes)?,
             item => table.raw_seti(at + 1, to_lua(lua, item, resp3)?)?,
         }
     }
     Ok(Value::Table(table))
+}
+
+/// Puts bytes at a place of a sequence: what Rust can have as text goes to Lua without becoming a handle first, which is
+/// several times faster.
+pub(super) fn put_at(table: &Table, at: usize, bytes: &[u8]) -> mlua::Result<()> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => table.raw_seti(at, text),
+        Err(_) => table.raw_seti(at, LuaString::wrap(bytes)),
+    }
 }
 
 /// What a script returned as a reply. Its protocol is the script's own choice by `redis.setresp`.

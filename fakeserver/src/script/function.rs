@@ -14,7 +14,7 @@ use crate::command::Effects;
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::error::CommandError;
-use crate::payload;
+use crate::payload::{self, Compression};
 use crate::value::Blob;
 use crate::wire::request::split_words;
 use crate::wire::{Reply, Request};
@@ -242,8 +242,9 @@ impl Functions {
     }
 
     /// The payload of all libraries.
-    pub(crate) fn dump(&self) -> Vec<u8> {
-        payload::dump_functions(self.libraries().map(|library| &*library.code))
+    pub(crate) fn dump(&self, compression: Compression) -> Vec<u8> {
+        let codes = self.libraries().map(|library| &*library.code);
+        payload::dump_functions(codes, compression)
     }
 
     /// Loads what [`Functions::dump`] made. Errors: the payload is not one; those of loading; names that are there already.
@@ -254,7 +255,7 @@ impl Functions {
         payload: &[u8],
         policy: RestorePolicy,
     ) -> Result<(), CommandError> {
-        let libraries = payload::verify(payload)
+        let libraries = payload::verify(payload, making.1.payload_check())
             .ok_or_else(|| error("DUMP payload version or checksum are wrong"))?;
         let mut restored = Libraries::default();
         for code in payload::read_functions(libraries) {

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use mlua::{Lua, MultiValue, Table, Value};
 
 use super::arguments::{as_number, number_text};
-use super::convert::{to_lua, to_reply};
+use super::convert::{put_at, to_lua, to_reply};
 use super::raise::{IS_COUNTED, Raised, failed};
 use super::sandbox::{Kind, Sandbox, Shared, unlimited};
 use super::{Script, ScriptFlag, ScriptFlags, Sha, redis_api};
@@ -156,7 +156,7 @@ impl Sandbox {
             let from = range.start;
             for at in range {
                 let word = invocation.request.get(at).unwrap_or_default();
-                table.raw_seti(at - from + 1, mlua::LuaString::wrap(word))?;
+                put_at(&table, at - from + 1, word)?;
             }
             Ok(table)
         };

@@ -19,6 +19,16 @@ pub struct Dict<V> {
     seed: u64,
 }
 
+/// How full a table's buckets are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TableStats {
+    /// Number of entries.
+    pub len: usize,
+    pub buckets: usize,
+    /// How many buckets have so many entries as the place says.
+    pub chains: Vec<usize>,
+}
+
 #[derive(Clone, Debug)]
 struct Slot<V> {
     key: Blob,
@@ -155,6 +165,27 @@ impl<V> Dict<V> {
             if cursor == 0 || enough() {
                 return cursor;
             }
+        }
+    }
+
+    /// How full the buckets are.
+    pub(crate) fn stats(&self) -> TableStats {
+        let mut chains: Vec<usize> = vec![0];
+        for head in &self.heads {
+            let (mut at, mut len) = (*head, 0);
+            while let Some(slot) = self.entries.get(at as usize) {
+                at = slot.next;
+                len += 1;
+            }
+            if chains.len() <= len {
+                chains.resize(len + 1, 0);
+            }
+            chains[len] += 1;
+        }
+        TableStats {
+            len: self.entries.len(),
+            buckets: self.heads.len(),
+            chains,
         }
     }
 

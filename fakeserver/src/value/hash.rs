@@ -64,6 +64,30 @@ impl Hash {
         hash
     }
 
+    /// A hash as a payload has it: as long as it is packed a field may come twice. None if one comes twice in a hash table.
+    pub(crate) fn restored(
+        pairs: Vec<(Blob, Blob)>,
+        limits: HashLimits,
+        seed: u64,
+    ) -> Option<Hash> {
+        let is_packed = pairs.len() <= limits.entries_max
+            && pairs
+                .iter()
+                .all(|(field, value)| limits.allow(field, value));
+        if is_packed {
+            let form = Form::Pairs(pairs);
+            return Some(Hash { seed, form });
+        }
+        let mut table = Dict::new(seed);
+        for (field, value) in pairs {
+            if table.insert(&field, value).is_some() {
+                return None;
+            }
+        }
+        let form = Form::Table(table);
+        Some(Hash { seed, form })
+    }
+
     /// Number of fields.
     pub fn len(&self) -> usize {
         match &self.form {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Blob;
+use super::list_nodes::{ListLimits, ListNode, Nodes, Side};
 
 /// One of the two ends of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,15 +18,63 @@ pub enum End {
 const SINGLY_REMOVED_MAX: usize = 2;
 
 /// The value of a list key.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct List {
     elements: VecDeque<Blob>,
+    nodes: Nodes,
+    /// Those that were set when the list was made.
+    limits: ListLimits,
 }
 
 impl List {
     /// An empty list.
-    pub fn new() -> List {
-        List::default()
+    pub fn new(limits: ListLimits) -> List {
+        List {
+            elements: VecDeque::new(),
+            nodes: Nodes::default(),
+            limits,
+        }
+    }
+
+    /// A list of these elements.
+    pub fn of(elements: impl IntoIterator<Item = Blob>, limits: ListLimits) -> List {
+        let mut list = List::new(limits);
+        for element in elements {
+            list.push(End::Right, element);
+        }
+        list
+    }
+
+    /// Appends a node as a payload has it.
+    pub(crate) fn append_node(&mut self, elements: Vec<Blob>, node: ListNode) {
+        self.elements.extend(elements);
+        self.nodes.append(node);
+    }
+
+    /// The nodes of the quicklist, each with its elements.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (&ListNode, impl Iterator<Item = &Blob>)> {
+        let mut start = 0;
+        self.nodes.iter().map(move |node| {
+            let end = (start + node.len).min(self.elements.len());
+            let elements = self.elements.range(start.min(end)..end);
+            start = end;
+            (node, elements)
+        })
+    }
+
+    /// Number of nodes of the quicklist.
+    pub fn nodes_len(&self) -> usize {
+        self.nodes.iter().len()
+    }
+
+    /// What bounded the nodes when the list was made (`list-max-listpack-size`).
+    pub(crate) fn fill(&self) -> i64 {
+        self.limits.fill
+    }
+
+    /// From so many bytes on an element has a node of its own from now on.
+    pub(crate) fn set_plain_len_min(&mut self, plain_len_min: usize) {
+        self.limits.plain_len_min = plain_len_min;
     }
 
     /// Number of elements.
@@ -55,6 +104,10 @@ impl List {
 
     /// Replaces the element at an index from the head; whether there is one.
     pub fn set(&mut self, index: usize, element: &[u8]) -> bool {
+        if index < self.elements.len() {
+            self.nodes
+                .replace(&self.elements, index, element, self.limits);
+        }
         match self.elements.get_mut(index) {
             Some(slot) => {
                 *slot = Blob::from(element);
@@ -66,6 +119,7 @@ impl List {
 
     /// Adds an element at one end.
     pub fn push(&mut self, end: End, element: Blob) {
+        self.nodes.push(end, &element, self.limits);
         match end {
             End::Left => self.elements.push_front(element),
             End::Right => self.elements.push_back(element),
@@ -74,16 +128,24 @@ impl List {
 
     /// Removes an element from one end.
     pub fn pop(&mut self, end: End) -> Option<Blob> {
-        match end {
+        let element = match end {
             End::Left => self.elements.pop_front(),
             End::Right => self.elements.pop_back(),
-        }
+        }?;
+        self.nodes.pop(end, &element);
+        Some(element)
     }
 
-    /// Puts an element in front of the one at an index from the head, or behind the last one.
-    pub fn insert(&mut self, index: usize, element: &[u8]) {
+    /// Puts an element beside the one at an index from the head, which must be there.
+    pub fn insert(&mut self, index: usize, side: Side, element: &[u8]) {
+        self.nodes
+            .insert(&self.elements, index, side, element, self.limits);
+        let place = match side {
+            Side::Before => index,
+            Side::After => index + 1,
+        };
         self.elements
-            .insert(index.min(self.elements.len()), Blob::from(element));
+            .insert(place.min(self.elements.len()), Blob::from(element));
     }
 
     /// Removes the elements equal to these bytes, from one end on and at most `count`; how many there were.
@@ -95,6 +157,9 @@ impl List {
             End::Right => places.rev().filter_map(hit).take(count).collect(),
         };
         places.sort_unstable();
+        if !places.is_empty() {
+            self.nodes.remove_all(&self.elements, &places);
+        }
         if places.len() <= SINGLY_REMOVED_MAX {
             for place in places.iter().rev() {
                 self.elements.remove(*place);
@@ -112,6 +177,8 @@ impl List {
 
     /// Keeps the elements of a range of indexes, which must not go beyond the end.
     pub fn trim(&mut self, range: std::ops::Range<usize>) {
+        let end = range.end.min(self.elements.len());
+        self.nodes.trim(&self.elements, range.start.min(end)..end);
         self.elements.truncate(range.end);
         self.elements.drain(..range.start.min(self.elements.len()));
     }
@@ -131,20 +198,17 @@ impl List {
     }
 }
 
-impl FromIterator<Blob> for List {
-    fn from_iter<I: IntoIterator<Item = Blob>>(elements: I) -> List {
-        List {
-            elements: elements.into_iter().collect(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const LIMITS: ListLimits = ListLimits {
+        fill: 2,
+        plain_len_min: 1 << 30,
+    };
+
     fn list(text: &str) -> List {
-        text.bytes().map(|byte| Blob::from(&[byte])).collect()
+        List::of(text.bytes().map(|byte| Blob::from(&[byte])), LIMITS)
     }
 
     fn text(list: &List) -> String {
@@ -190,8 +254,8 @@ mod tests {
         let mut list = list("bc");
         list.push(End::Left, Blob::from("a"));
         list.push(End::Right, Blob::from("d"));
-        list.insert(1, b"x");
-        list.insert(99, b"y");
+        list.insert(0, Side::After, b"x");
+        list.insert(4, Side::After, b"y");
         assert_eq!(text(&list), "axbcdy");
         assert_eq!(list.pop(End::Left), Some(Blob::from("a")));
         assert_eq!(list.pop(End::Right), Some(Blob::from("y")));
@@ -201,5 +265,47 @@ mod tests {
             ("zbcd".to_owned(), true)
         );
         assert!(list.range(1..9).map(|each| &**each).eq([b"b", b"c", b"d"]));
+    }
+
+    #[test]
+    fn nodes_know_what_they_hold_whatever_is_done_to_the_list() {
+        for seed in 0..30 {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let limits = ListLimits {
+                fill: [-1, 0, 1, 3, 8][seed as usize % 5],
+                plain_len_min: if seed % 2 == 0 { 1 << 30 } else { 40 },
+            };
+            let mut list = List::new(limits);
+            for _ in 0..400 {
+                let element = Blob::from(vec![b'1' + rng.u8(0..3); rng.usize(0..60)]);
+                let (len, end) = (list.len(), if rng.bool() { End::Left } else { End::Right });
+                match rng.u8(0..9) {
+                    0..4 => list.push(end, element),
+                    4 => drop(list.pop(end)),
+                    5 if len > 0 => {
+                        let side = if rng.bool() {
+                            Side::Before
+                        } else {
+                            Side::After
+                        };
+                        list.insert(rng.usize(..len), side, &element);
+                    }
+                    6 if len > 0 => assert!(list.set(rng.usize(..len), &element)),
+                    7 => drop(list.remove_equal(&element, end, rng.usize(1..4))),
+                    _ => list.trim(rng.usize(0..2)..len.saturating_sub(rng.usize(0..2))),
+                }
+                let mut held = 0;
+                for (node, elements) in list.nodes() {
+                    let elements: Vec<_> = elements.collect();
+                    held += elements.len();
+                    let counted = match (node.is_plain, &*elements) {
+                        (true, [element]) => ListNode::plain(element),
+                        _ => ListNode::packed(elements.iter().copied()),
+                    };
+                    assert_eq!(*node, counted, "seed {seed}");
+                }
+                assert_eq!(held, list.len(), "seed {seed}");
+            }
+        }
     }
 }

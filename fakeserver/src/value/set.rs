@@ -80,6 +80,20 @@ impl Set {
         set
     }
 
+    /// A set of an `intset`'s integers, which are taken to ascend; none if there are none, or more than an `intset` may have and
+    /// not all different.
+    pub(crate) fn from_integers(integers: Vec<i64>, limits: SetLimits, seed: u64) -> Option<Set> {
+        let len = integers.len();
+        let mut set = Set {
+            seed,
+            form: Form::Integers(integers),
+        };
+        if len > limits.integers_max {
+            set.become_table();
+        }
+        (len > 0 && set.len() == len).then_some(set)
+    }
+
     /// Number of members.
     pub fn len(&self) -> usize {
         match &self.form {

@@ -1,5 +1,6 @@
 //! [`SortedSet`]: the value of a sorted set key.
 
+use std::fmt;
 use std::ops::Range;
 
 use super::ordered::{self, Item, Items, Ordered};
@@ -29,9 +30,16 @@ impl Sizing {
 }
 
 /// The value of a sorted set key: members with scores, ordered by score, then by the member's bytes.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SortedSet {
     form: Form,
+}
+
+impl fmt::Debug for SortedSet {
+    /// SORT changes the form and nothing else, so the form is not told here.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -86,6 +94,13 @@ impl SortedSet {
             set.enlarge(sizing.seed);
         }
         set
+    }
+
+    /// A listpack of these items as it was written, which is taken to be in order.
+    pub(crate) fn packed(items: Vec<Item>) -> SortedSet {
+        SortedSet {
+            form: Form::Small(items),
+        }
     }
 
     /// Number of elements.
@@ -241,7 +256,8 @@ impl SortedSet {
         }
     }
 
-    fn enlarge(&mut self, seed: u64) {
+    /// Makes it a skip list, whatever its size.
+    pub(crate) fn enlarge(&mut self, seed: u64) {
         let Form::Small(items) = &mut self.form else {
             return;
         };

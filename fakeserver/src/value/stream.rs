@@ -1,12 +1,13 @@
 //! [`Stream`]: the value of a stream key.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 
 use super::stream_node::Node;
 use super::{Blob, Entry, Group, NodeLimits, StreamId};
 
 /// The value of a stream key: entries in the order of their ids, and consumer groups.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Stream {
     nodes: VecDeque<Node>,
     len: usize,
@@ -14,6 +15,19 @@ pub struct Stream {
     max_deleted_id: StreamId,
     entries_added: i64,
     groups: BTreeMap<Blob, Group>,
+}
+
+impl fmt::Debug for Stream {
+    /// A trim may remove a node that has nothing but tombstones, which is no change of the key; so nodes are not told here.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream")
+            .field("entries", &self.iter().collect::<Vec<_>>())
+            .field("last_id", &self.last_id)
+            .field("max_deleted_id", &self.max_deleted_id)
+            .field("entries_added", &self.entries_added)
+            .field("groups", &self.groups)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Which entries a trim removes.
@@ -202,21 +216,14 @@ impl Stream {
         self.nodes.len()
     }
 
-    /// The entries node by node, for a payload.
-    pub fn nodes(&self) -> impl Iterator<Item = (StreamId, &VecDeque<Entry>)> {
-        self.nodes.iter().map(|node| (node.master, &node.entries))
+    /// The nodes, for a payload.
+    pub(crate) fn nodes(&self) -> impl ExactSizeIterator<Item = &Node> {
+        self.nodes.iter()
     }
 
     /// Number of nodes that the radix tree over the nodes' ids has.
     pub fn radix_nodes_len(&self) -> usize {
-        let key = |node: &Node| {
-            let mut key = [0; 16];
-            key[..8].copy_from_slice(&node.master.ms.to_be_bytes());
-            key[8..].copy_from_slice(&node.master.seq.to_be_bytes());
-            key
-        };
-        let keys: Vec<[u8; 16]> = self.nodes.iter().map(key).collect();
-        radix_nodes_len(&keys, 0)
+        radix_nodes_of(self.nodes.iter().map(|node| node.master))
     }
 
     /// The consumer groups by name.
@@ -271,6 +278,18 @@ impl Stream {
         };
         read.map(|read| self.entries_added.wrapping_sub(read))
     }
+}
+
+/// Nodes of a compressed radix tree over ids in ascending order.
+pub(crate) fn radix_nodes_of(ids: impl Iterator<Item = StreamId>) -> usize {
+    let key = |id: StreamId| {
+        let mut key = [0; 16];
+        key[..8].copy_from_slice(&id.ms.to_be_bytes());
+        key[8..].copy_from_slice(&id.seq.to_be_bytes());
+        key
+    };
+    let keys: Vec<[u8; 16]> = ids.map(key).collect();
+    radix_nodes_len(&keys, 0)
 }
 
 /// Nodes of a compressed radix tree over sorted keys of one length that agree in their first `depth` bytes.
@@ -405,7 +424,7 @@ mod tests {
             let words = [Blob::from(field), Blob::from(value)].into();
             stream.add(Entry { id: id(ms), words }, limits);
         }
-        let masters: Vec<_> = stream.nodes().map(|(master, _)| master.ms).collect();
+        let masters: Vec<_> = stream.nodes().map(|node| node.master.ms).collect();
         assert_eq!(masters, [1, 2, 256]);
         assert_eq!(stream.radix_nodes_len(), 9);
     }

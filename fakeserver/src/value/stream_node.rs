@@ -5,10 +5,9 @@
 
 use std::collections::VecDeque;
 
-use super::{Blob, StreamId, number};
+use super::packed_len::{LISTPACK_LEN_MIN, integer_len, text_len};
+use super::{Blob, StreamId};
 
-/// Head and end mark of a listpack.
-const LISTPACK_LEN_MIN: usize = 7;
 /// Most bytes of a node where `stream-node-max-bytes` sets no bound.
 const NODE_BYTES_MAX: usize = 1 << 30;
 
@@ -40,7 +39,8 @@ pub(crate) struct Node {
     pub(crate) entries: VecDeque<Entry>,
     /// Fields of the node's first entry; others with the same ones do not repeat them.
     fields: Box<[Blob]>,
-    deleted: usize,
+    /// Deleted entries, which stay in the listpack, in the order of their ids.
+    tombstones: VecDeque<Entry>,
     bytes: usize,
 }
 
@@ -54,9 +54,9 @@ impl Node {
             bytes: LISTPACK_LEN_MIN
                 + integer_len(0) * 3
                 + integer_len(fields.len() as i64)
-                + fields.iter().map(text_len).sum::<usize>(),
+                + fields.iter().map(|text| text_len(text)).sum::<usize>(),
             fields,
-            deleted: 0,
+            tombstones: VecDeque::new(),
         };
         node.push(entry);
         node
@@ -69,23 +69,49 @@ impl Node {
             last: master,
             entries: VecDeque::new(),
             fields,
-            deleted: 0,
+            tombstones: VecDeque::new(),
             bytes,
         }
     }
 
     /// Puts the next entry back, or its tombstone; none if it is out of order.
-    pub(crate) fn restore(&mut self, id: StreamId, words: Option<Box<[Blob]>>) -> Option<()> {
-        let is_first = self.entries.is_empty() && self.deleted == 0;
-        if id < self.last || (id == self.last && !is_first) {
+    pub(crate) fn restore(&mut self, entry: Entry, is_deleted: bool) -> Option<()> {
+        let is_first = self.entries.is_empty() && self.tombstones.is_empty();
+        if entry.id < self.last || (entry.id == self.last && !is_first) {
             return None;
         }
-        self.last = id;
-        match words {
-            Some(words) => self.entries.push_back(Entry { id, words }),
-            None => self.deleted += 1,
+        self.last = entry.id;
+        if is_deleted {
+            self.tombstones.push_back(entry);
+        } else {
+            self.entries.push_back(entry);
         }
         Some(())
+    }
+
+    /// Id of the first entry that the node ever had.
+    pub(crate) fn master(&self) -> StreamId {
+        self.master
+    }
+
+    /// All that the listpack holds in the order of ids, and whether it is a tombstone.
+    pub(crate) fn with_tombstones(&self) -> impl Iterator<Item = (&Entry, bool)> {
+        let (mut entries, mut tombstones) = (
+            self.entries.iter().peekable(),
+            self.tombstones.iter().peekable(),
+        );
+        std::iter::from_fn(move || {
+            let is_deleted = match (entries.peek(), tombstones.peek()) {
+                (Some(entry), Some(tombstone)) => tombstone.id < entry.id,
+                (entry, _) => entry.is_none(),
+            };
+            let next = if is_deleted {
+                tombstones.next()
+            } else {
+                entries.next()
+            };
+            next.map(|entry| (entry, is_deleted))
+        })
     }
 
     /// The fields of the node's first entry.
@@ -93,9 +119,14 @@ impl Node {
         &self.fields
     }
 
+    /// Bytes of the listpack.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Number of tombstones.
     pub(crate) fn deleted(&self) -> usize {
-        self.deleted
+        self.tombstones.len()
     }
 
     /// Whether an entry with these words is to open a new node.
@@ -106,7 +137,8 @@ impl Node {
         };
         let len: usize = words.iter().map(|word| word.len()).sum();
         self.bytes + len >= bytes_max
-            || (limits.entries_max > 0 && self.entries.len() + self.deleted >= limits.entries_max)
+            || (limits.entries_max > 0
+                && self.entries.len() + self.tombstones.len() >= limits.entries_max)
     }
 
     pub(super) fn push(&mut self, entry: Entry) {
@@ -115,29 +147,29 @@ impl Node {
         self.set_counts(|node| node.entries.push_back(entry));
     }
 
-    /// Removes the first entry, which leaves a tombstone.
-    pub(super) fn pop_front(&mut self) -> Option<Entry> {
-        let mut popped = None;
-        self.set_counts(|node| {
-            popped = node.entries.pop_front();
-            node.deleted += usize::from(popped.is_some());
-        });
-        popped
+    /// Removes the first entry, which leaves a tombstone; whether there was one.
+    pub(super) fn pop_front(&mut self) -> bool {
+        !self.entries.is_empty() && self.remove(0)
     }
 
-    /// Removes the entry at a place, which leaves a tombstone.
-    pub(super) fn remove(&mut self, at: usize) {
+    /// Removes the entry at a place, which leaves a tombstone; whether there was one.
+    pub(super) fn remove(&mut self, at: usize) -> bool {
+        let mut is_removed = false;
         self.set_counts(|node| {
-            if node.entries.remove(at).is_some() {
-                node.deleted += 1;
+            if let Some(entry) = node.entries.remove(at) {
+                let place = node.tombstones.partition_point(|other| other.id < entry.id);
+                node.tombstones.insert(place, entry);
+                is_removed = true;
             }
         });
+        is_removed
     }
 
     /// Changes the entries, and with them the two counts at the listpack's head, whose length depends on their value.
     fn set_counts(&mut self, change: impl FnOnce(&mut Node)) {
-        let counts_len =
-            |node: &Node| integer_len(node.entries.len() as i64) + integer_len(node.deleted as i64);
+        let counts_len = |node: &Node| {
+            integer_len(node.entries.len() as i64) + integer_len(node.tombstones.len() as i64)
+        };
         let before = counts_len(self);
         change(self);
         self.bytes = self.bytes + counts_len(self) - before;
@@ -150,47 +182,19 @@ impl Node {
         let own_fields = if is_same {
             integer_len(count + 3)
         } else {
-            let names: usize = names.map(text_len).sum();
+            let names: usize = names.map(|text| text_len(text)).sum();
             names + integer_len(count) + integer_len(2 * count + 4)
         };
-        let values: usize = entry.words.iter().skip(1).step_by(2).map(text_len).sum();
+        let values: usize = entry
+            .words
+            .iter()
+            .skip(1)
+            .step_by(2)
+            .map(|text| text_len(text))
+            .sum();
         let ms = entry.id.ms.wrapping_sub(self.master.ms) as i64;
         let seq = entry.id.seq.wrapping_sub(self.master.seq) as i64;
         // The flags are a small integer whatever they say.
         integer_len(0) + integer_len(ms) + integer_len(seq) + own_fields + values
     }
-}
-
-/// Bytes of an integer in a listpack, its length behind it included.
-fn integer_len(value: i64) -> usize {
-    match value {
-        0..=0x7f => 2,
-        -0x1000..=0xfff => 3,
-        -0x8000..=0x7fff => 4,
-        -0x80_0000..=0x7f_ffff => 5,
-        -0x8000_0000..=0x7fff_ffff => 6,
-        _ => 10,
-    }
-}
-
-/// Bytes of a string in a listpack, which keeps the spelling of an integer as that integer.
-fn text_len(text: &Blob) -> usize {
-    if text.len() <= 20
-        && let Some(value) = number::parse_integer(text)
-    {
-        return integer_len(value);
-    }
-    let len = match text.len() {
-        len @ ..64 => 1 + len,
-        len @ 64..4096 => 2 + len,
-        len => 5 + len,
-    };
-    let back_len = match len {
-        ..128 => 1,
-        128..16_383 => 2,
-        16_383..2_097_151 => 3,
-        2_097_151..268_435_455 => 4,
-        _ => 5,
-    };
-    len + back_len
 }

@@ -106,6 +106,37 @@ impl Reply {
         Reply::Array(items.into_iter().map(Reply::bulk).collect())
     }
 
+    /// The reply with pushes inside, in front of the element that these indexes lead to, or behind it if there is none. As they
+    /// are sent in RESP3 only, pairs become the arrays that they are there.
+    pub(crate) fn with_pushes(self, mut pushes: Vec<Reply>, path: &[usize]) -> Reply {
+        let Some((index, rest)) = path.split_first() else {
+            pushes.push(self);
+            return Reply::Several(pushes);
+        };
+        match self {
+            Reply::Array(mut items) if *index < items.len() => {
+                let item = std::mem::replace(&mut items[*index], Reply::Null);
+                items[*index] = item.with_pushes(pushes, rest);
+                Reply::Array(items)
+            }
+            Reply::Pairs(pairs) if *index < pairs.len() => {
+                let pairs = pairs.into_iter();
+                let items = pairs.map(|(first, second)| Reply::Array(vec![first, second]));
+                Reply::Array(items.collect()).with_pushes(pushes, path)
+            }
+            Reply::Streams(mut streams) if *index < streams.len() => {
+                let (_, entries) = &mut streams[*index];
+                let item = std::mem::replace(entries, Reply::Null);
+                *entries = item.with_pushes(pushes, rest);
+                Reply::Streams(streams)
+            }
+            reply => {
+                pushes.insert(0, reply);
+                Reply::Several(pushes)
+            }
+        }
+    }
+
     /// Whether this is an error reply.
     pub fn is_error(&self) -> bool {
         matches!(self, Reply::Error(_))

@@ -1,8 +1,8 @@
 //! JSON to Lua values.
 
-use mlua::{IntoLua, Lua, Table, Value};
+use mlua::{IntoLua, Lua, LuaString, Table, Value};
 
-use super::{InvalidNumbers, Settings, pushed};
+use super::{InvalidNumbers, Settings};
 use crate::script::raise::library_error;
 
 /// Nesting beyond which a text is refused, whatever the setting: each level takes a place of Lua's stack. In 7.0.15 there is
@@ -68,11 +68,22 @@ enum Open {
 impl Open {
     fn put(&mut self, value: impl IntoLua) -> mlua::Result<()> {
         match self {
-            Open::Object(table, key) => table.raw_set(pushed(key), value),
+            Open::Object(table, key) => match std::str::from_utf8(key) {
+                Ok(key) => table.raw_set(key, value),
+                Err(_) => table.raw_set(LuaString::wrap(key), value),
+            },
             Open::Array(table, index) => {
                 *index += 1;
                 table.raw_seti(*index, value)
             }
+        }
+    }
+
+    /// Text that Rust can have as such goes to Lua without becoming a handle first, which is much of the time here.
+    fn put_string(&mut self, bytes: &[u8]) -> mlua::Result<()> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.put(text),
+            Err(_) => self.put(LuaString::wrap(bytes)),
         }
     }
 
@@ -123,7 +134,7 @@ impl Decoder<'_> {
             let finished = match token {
                 Token::ObjectBegin | Token::ArrayBegin => self.begin(token, &mut open)?,
                 Token::String => match open.last_mut() {
-                    Some(innermost) => innermost.put(pushed(&self.string)).map(|()| None)?,
+                    Some(innermost) => innermost.put_string(&self.string).map(|()| None)?,
                     None => Some(Value::String(self.lua.create_string(&self.string)?)),
                 },
                 Token::Number(n) => Some(Value::Number(n)),
@@ -171,8 +182,7 @@ impl Decoder<'_> {
             return Err(self.unexpected("object key string", self.token));
         }
         if let Some(Open::Object(_, key)) = open.last_mut() {
-            key.clear();
-            key.extend_from_slice(&self.string);
+            std::mem::swap(key, &mut self.string);
         }
         match self.next() {
             Token::Colon => {
