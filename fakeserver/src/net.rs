@@ -34,7 +34,7 @@ thread_local! {
 }
 
 /// Serves `listener` until `stop` is notified or a client sends `SHUTDOWN`.
-pub(crate) fn serve(listener: StdListener, shared: Arc<Shared>, stop: &Notify) -> io::Result<()> {
+pub(crate) fn serve(listener: StdListener, shared: &Arc<Shared>, stop: &Notify) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -46,8 +46,8 @@ pub(crate) fn serve(listener: StdListener, shared: Arc<Shared>, stop: &Notify) -
     runtime.block_on(async {
         let listener = TcpListener::from_std(listener)?;
         // Everything happens on the worker, so that one thread rarely has to wake another.
-        let time = tokio::spawn(keep_time(Arc::clone(&shared)));
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
+        let time = tokio::spawn(keep_time(Arc::clone(shared)));
+        let accepting = tokio::spawn(accept(listener, Arc::clone(shared)));
         tokio::select! {
             _ = time => {}
             _ = accepting => {}

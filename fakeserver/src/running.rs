@@ -1,6 +1,11 @@
 //! The script under way. While one takes longer than `busy-reply-threshold`, the other clients are attended to in between and
 //! answered that the server is busy (script.c, `scriptInterrupt`).
 
+#![cfg_attr(
+    not(feature = "lua"),
+    allow(dead_code, reason = "there is nothing to run without Lua")
+)]
+
 use std::fmt;
 use std::sync::Arc;
 

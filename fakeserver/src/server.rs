@@ -295,7 +295,7 @@ mod listener {
                 .name("fakeserver".to_owned())
                 .spawn(move || {
                     // It ends with an error only if the runtime cannot be made; then every connection is refused.
-                    let _ = net::serve(listener, served, &stopped);
+                    let _ = net::serve(listener, &served, &stopped);
                     ending.notify_one();
                 })?;
             let password = Some(password).filter(|password| !password.is_empty());

@@ -58,7 +58,7 @@ impl Mutator {
         let until = Instant::now() + time;
         let mut runs = 0;
         while Instant::now() < until {
-            let input = self.next();
+            let input = self.input();
             runs += 1;
             if let Some(text) = failure(target, &input) {
                 return (runs, Some(Found { input, text }));
@@ -68,7 +68,7 @@ impl Mutator {
     }
 
     /// The next input: a known one, changed.
-    pub fn next(&mut self) -> Vec<u8> {
+    pub fn input(&mut self) -> Vec<u8> {
         let mut input = self.known();
         for _ in 0..self.random.usize(1..=CHANGES_MAX) {
             self.change(&mut input);

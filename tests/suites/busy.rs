@@ -14,6 +14,8 @@ use tests::raw::{PATIENCE, Raw, Received};
 use tests::server::{Backend, Kind};
 
 const ENDLESS: &str = "while true do end";
+/// Takes a part of a second on redis-server and some seconds here, where Lua may not be optimized.
+const LONG: &str = "local n = 0 while n < 3e7 do n = n + 1 end return 'done'";
 const BUSY: &str =
     "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
 const UNKILLABLE: &str = "-UNKILLABLE Sorry the script already executed write commands against the dataset. You can \
@@ -183,16 +185,13 @@ fn no_script_catches_its_own_end() {
 fn a_script_that_has_called_a_write_cannot_be_killed() {
     each(|backend| {
         for write in ["redis.call('SET', 'k', 1)", "redis.pcall('LPUSH', 'k', 1)"] {
-            let script = format!("{write} while redis.call('GET', 'k') do end return 'done'");
-            let script = script.replace("while redis", "local n = 0 while n < 3e5 and redis");
-            let script = script.replace("do end", "do n = n + 1 end");
-            let mut caller = slow(backend, &script);
+            let mut caller = slow(backend, &format!("{write} {LONG}"));
             assert_eq!(
                 call(&mut backend.raw(), "SCRIPT KILL"),
                 UNKILLABLE,
                 "{write}"
             );
-            assert!(!read(&mut caller).contains("killed"), "{write}");
+            assert_eq!(read(&mut caller), "$4|done", "{write}");
         }
         let mut caller = slow(backend, "pcall(redis.call, 'SET', 'k') while true do end");
         assert!(
@@ -243,6 +242,48 @@ fn a_script_whose_caller_is_gone_can_be_killed() {
     });
 }
 
+const BUSY_FUNCTION: &str =
+    "-BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.";
+
+#[test]
+fn functions_and_scripts_are_each_killed_by_a_command_of_their_own() {
+    each(|backend| {
+        let mut con = backend.raw();
+        let library =
+            "#!lua name=lib\nredis.register_function('f', function() while true do end end)";
+        con.request(&["FUNCTION", "LOAD", library]);
+        assert_eq!(read(&mut con), "$3|lib");
+        let mut caller = backend.raw();
+        caller.request(&["FCALL", "f", "0"]);
+        while call(&mut con, "PING") != BUSY_FUNCTION {}
+        for line in [
+            "SCRIPT KILL",
+            "SHUTDOWN",
+            "FUNCTION LIST",
+            "FCALL f 0",
+            "EVAL x 0",
+        ] {
+            assert_eq!(call(&mut con, line), BUSY_FUNCTION, "{line}");
+        }
+        let stats = call(&mut con, "FUNCTION STATS");
+        let running = "*4|$14|running_script|*6|$4|name|$1|f|$7|command|*3|$5|FCALL|$1|f|$1|0|$11|duration_ms|:";
+        assert!(stats.starts_with(running), "{stats}");
+        assert_eq!(call(&mut con, "FUNCTION KILL"), "+OK");
+        assert_eq!(
+            read(&mut caller),
+            format!("{KILLED} script: f, on @user_function:2.")
+        );
+        let mut caller = slow(backend, ENDLESS);
+        assert_eq!(call(&mut con, "FUNCTION KILL"), BUSY);
+        assert_eq!(call(&mut con, "FUNCTION STATS"), BUSY);
+        kill(backend, &mut caller);
+        assert_eq!(
+            call(&mut con, "FUNCTION KILL"),
+            "-NOTBUSY No scripts in execution right now."
+        );
+    });
+}
+
 #[test]
 fn what_waited_before_the_script_is_served_after_it() {
     each(|backend| {
@@ -251,13 +292,13 @@ fn what_waited_before_the_script_is_served_after_it() {
         patient.send(b"BLPOP never 0.05\r\n");
         let mut probe = backend.raw();
         while !call(&mut probe, "INFO clients").contains("blocked_clients:2") {}
-        let script = "redis.call('RPUSH', 'list', 'job') local n = 0 while n < 3e5 and redis.call('EXISTS', 'list') do n = n + 1 end return n";
-        let mut caller = slow(backend, script);
+        let script = format!("redis.call('RPUSH', 'list', 'job') {LONG}");
+        let mut caller = slow(backend, &script);
         assert_eq!(
             waiting.receive(Duration::from_millis(20)),
             Received::Silence
         );
-        assert_eq!(read(&mut caller), ":300000");
+        assert_eq!(read(&mut caller), "$4|done");
         assert_eq!(read(&mut waiting), "*2|$4|list|$3|job");
         assert_eq!(read(&mut patient), "*-1");
     });
