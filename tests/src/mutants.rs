@@ -5,8 +5,11 @@
 
 use fakeserver::command::lookup;
 
+use std::time::Duration;
+
+use crate::differential::{Trace, is_message};
 use crate::frame::Frame;
-use crate::program::{CLIENTS, Step};
+use crate::program::{CLIENTS, Program, Step};
 use crate::raw::{PATIENCE, Raw, Received};
 
 /// An engine's single fault.
@@ -15,6 +18,9 @@ pub struct Mutant {
     /// What is wrong with it.
     pub name: &'static str,
     fault: fn(&mut Exchange<'_>) -> Received,
+    /// What it does to all that the connections saw.
+    distortion: fn(&Program, &mut Trace),
+    keeps_the_dead: bool,
 }
 
 /// What a mutant keeps in mind.
@@ -23,6 +29,8 @@ pub struct Memory {
     control: Raw,
     in_transaction: [bool; CLIENTS],
     replies: [Vec<Frame>; CLIENTS],
+    pushes: Vec<Frame>,
+    dead: Vec<Raw>,
 }
 
 impl Memory {
@@ -32,18 +40,43 @@ impl Memory {
             control,
             in_transaction: [false; CLIENTS],
             replies: Default::default(),
+            pushes: Vec::new(),
+            dead: Vec::new(),
         }
+    }
+
+    /// The messages that came in front of the last reply.
+    pub fn pushes(&mut self) -> Vec<Frame> {
+        std::mem::take(&mut self.pushes)
+    }
+
+    /// A connection begins anew.
+    pub fn forget(&mut self, client: usize) {
+        self.in_transaction[client] = false;
+    }
+
+    /// Keeps a connection open that its client has left.
+    pub fn keep(&mut self, raw: Raw) {
+        self.dead.push(raw);
     }
 }
 
 impl Mutant {
-    /// Sends a command to the faulty engine and returns what that replies.
-    pub fn call(&self, raw: &mut Raw, memory: &mut Memory, step: &Step) -> Received {
+    /// Sends a command of these words to the faulty engine and returns what that replies within `patience`.
+    pub fn call(
+        &self,
+        raw: &mut Raw,
+        memory: &mut Memory,
+        step: &Step,
+        words: Vec<Vec<u8>>,
+        patience: Duration,
+    ) -> Received {
         let mut exchange = Exchange {
             raw,
             memory,
             client: step.client,
-            words: step.words.clone(),
+            words,
+            patience,
         };
         let reply = (self.fault)(&mut exchange);
         if step.command == "multi" && reply == ok() {
@@ -53,6 +86,16 @@ impl Mutant {
         }
         reply
     }
+
+    /// Changes what the connections saw as if the engine had sent it so.
+    pub fn distort(&self, program: &Program, trace: &mut Trace) {
+        (self.distortion)(program, trace);
+    }
+
+    /// Whether a client that left while it was blocked stays where it waits.
+    pub fn keeps_the_dead(&self) -> bool {
+        self.keeps_the_dead
+    }
 }
 
 struct Exchange<'a> {
@@ -60,17 +103,25 @@ struct Exchange<'a> {
     memory: &'a mut Memory,
     client: usize,
     words: Vec<Vec<u8>>,
+    patience: Duration,
 }
 
 impl Exchange<'_> {
     fn send(&mut self) -> Received {
-        self.raw.request(&self.words);
-        self.raw.receive(PATIENCE)
+        let words = std::mem::take(&mut self.words);
+        let received = self.ask(&words);
+        self.words = words;
+        received
     }
 
-    fn ask(&mut self, words: &[&[u8]]) -> Received {
+    fn ask<T: AsRef<[u8]>>(&mut self, words: &[T]) -> Received {
         self.raw.request(words);
-        self.raw.receive(PATIENCE)
+        loop {
+            match self.raw.receive(self.patience) {
+                Received::Frame(frame) if is_message(&frame) => self.memory.pushes.push(frame),
+                other => return other,
+            }
+        }
     }
 
     fn is(&self, name: &str) -> bool {
@@ -125,7 +176,12 @@ fn edit_items(frame: Frame, edit: fn(&mut Vec<Frame>)) -> Frame {
 }
 
 const fn mutant(name: &'static str, fault: fn(&mut Exchange<'_>) -> Received) -> Mutant {
-    Mutant { name, fault }
+    Mutant {
+        name,
+        fault,
+        distortion: |_, _| (),
+        keeps_the_dead: false,
+    }
 }
 
 /// All mutants.
@@ -207,7 +263,7 @@ fn expire_gt_on_persistent(x: &mut Exchange<'_>) -> Received {
         && !x.in_transaction()
     {
         let key = x.words[1].clone();
-        if x.ask(&[b"TTL", &key]) == line(":-1") {
+        if x.ask(&[&b"TTL"[..], &key]) == line(":-1") {
             x.words.pop();
         }
     }
@@ -221,7 +277,7 @@ fn expire_in_the_past_ignored(x: &mut Exchange<'_>) -> Received {
         && !x.in_transaction()
     {
         let key = x.words[1].clone();
-        return x.ask(&[b"EXISTS", &key]);
+        return x.ask(&[&b"EXISTS"[..], &key]);
     }
     x.send()
 }
@@ -287,7 +343,7 @@ fn rename_copies(x: &mut Exchange<'_>) -> Received {
         && !x.in_transaction()
     {
         let (from, to) = (from.clone(), to.clone());
-        if x.ask(&[b"COPY", &from, &to, b"REPLACE"]) == line(":1") {
+        if x.ask(&[&b"COPY"[..], &from, &to, b"REPLACE"]) == line(":1") {
             return ok();
         }
     }
@@ -314,7 +370,7 @@ fn sinter_skips_missing(x: &mut Exchange<'_>) -> Received {
     if x.is("SINTER") && x.words.len() > 1 && !x.in_transaction() {
         let keys = x.words.split_off(1);
         for key in keys {
-            if x.ask(&[b"EXISTS", &key]) == line(":1") {
+            if x.ask(&[&b"EXISTS"[..], &key]) == line(":1") {
                 x.words.push(key);
             }
         }

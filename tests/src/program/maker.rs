@@ -6,7 +6,7 @@ use super::entropy::Entropy;
 use super::form::{self, Form, Part, RARE};
 use super::grammar::MILLIS;
 use super::script::SCRIPTS;
-use super::{CLIENTS, Program, Start, Step, find, grammar, row_name, slot};
+use super::{CLIENTS, ID_OF_CLIENT, Program, Stage, Start, Step, find, grammar, row_name, slot};
 use crate::compare::Order;
 
 /// A transaction of so many commands is ended.
@@ -41,33 +41,66 @@ static READY: LazyLock<Vec<Ready>> = LazyLock::new(|| {
     grammar::FORMS.iter().filter(there).map(ready).collect()
 });
 
-/// Indices of [`READY`], each as often as its weight says.
-static DRAWN: LazyLock<Vec<usize>> = LazyLock::new(|| {
+/// Indices of [`READY`] of a stage, each as often as its weight says.
+fn weighted(stage: Stage) -> Vec<usize> {
     let weighted = |(at, ready): (usize, &Ready)| vec![at; ready.form.weight as usize];
-    READY.iter().enumerate().flat_map(weighted).collect()
-});
-
-/// Forms that a program can dwell on: none that waits, or that spoils all other data.
-static DWELT: LazyLock<Vec<usize>> = LazyLock::new(|| {
-    let common = |at: &usize| READY[*at].form.weight > RARE;
-    (0..READY.len()).filter(common).collect()
-});
-
-/// For each form a number that draws it.
-pub(super) fn first_draws() -> Vec<u16> {
-    let first = |form: usize| DRAWN.iter().position(|drawn| *drawn == form);
-    (0..READY.len())
-        .filter_map(first)
-        .map(|at| at as u16)
+    let here = READY.iter().enumerate();
+    here.filter(|(_, ready)| ready.form.stage == stage)
+        .flat_map(weighted)
         .collect()
 }
 
-/// The options of the form that a number draws, and the empty one.
-pub(super) fn options(which: u16) -> Vec<&'static str> {
-    let mut options = vec![""];
-    if let Some(form) = DRAWN.get(usize::from(which)) {
-        form::literals(&READY[*form].parts, &mut options);
+/// What is drawn on every stage.
+static DRAWN: LazyLock<Vec<usize>> = LazyLock::new(|| weighted(Stage::Plain));
+
+/// What is drawn on one stage only; on the blocking one with what wakes the blocked.
+static SUBSCRIBING: LazyLock<Vec<usize>> = LazyLock::new(|| weighted(Stage::Notified));
+static BLOCKING: LazyLock<Vec<usize>> = LazyLock::new(|| {
+    let mut drawn = weighted(Stage::Blocking);
+    let wakes = |(at, ready): (usize, &Ready)| WAKERS.contains(&ready.form.name).then_some(at);
+    let wakers: Vec<usize> = READY.iter().enumerate().filter_map(wakes).collect();
+    for _ in 0..WAKER_WEIGHT {
+        drawn.extend(&wakers);
     }
+    drawn
+});
+
+/// What can give a blocked connection something to be served with, or take it away again.
+const WAKERS: &[&str] = &[
+    "COPY", "DEL", "EVAL", "EXEC", "FLUSHALL", "LINSERT", "LMOVE", "LPUSH", "LSET", "MOVE", "MULTI",
+    "RENAME", "RENAMENX", "RPOPLPUSH", "RPUSH", "SELECT", "SET", "SORT", "SWAPDB", "XADD", "XDEL",
+    "XGROUP CREATE", "XGROUP DESTROY", "XREADGROUP", "ZADD", "ZINCRBY", "ZRANGESTORE", "ZUNIONSTORE",
+];
+const WAKER_WEIGHT: usize = 3;
+
+/// Forms that a program can dwell on: none that waits, or that spoils all other data.
+static DWELT: LazyLock<Vec<usize>> = LazyLock::new(|| {
+    let common = |at: &usize| {
+        let form = READY[*at].form;
+        form.weight > RARE && form.stage == Stage::Plain
+    };
+    (0..READY.len()).filter(common).collect()
+});
+
+/// For each form a stage and a number that draw it.
+pub(super) fn first_draws() -> Vec<(Stage, u16)> {
+    let first = |at: usize| {
+        let own = |list: &[usize]| list.iter().position(|drawn| *drawn == at);
+        let (stage, number) = match READY[at].form.stage {
+            Stage::Plain => (Stage::Plain, own(&DRAWN)?),
+            Stage::Notified => (Stage::Notified, DWELL + 4 * own(&SUBSCRIBING)?),
+            Stage::Blocking => (Stage::Blocking, DWELL + own(&BLOCKING)?),
+        };
+        Some((stage, number as u16))
+    };
+    (0..READY.len()).filter_map(first).collect()
+}
+
+/// The options of the form that a number draws, and the empty one.
+pub(super) fn options(stage: Stage, which: u16) -> Vec<&'static str> {
+    let mut options = vec![""];
+    let maker = Maker::new([0, 0, 0, 0, stage.start()]);
+    form::literals(&READY[maker.form(usize::from(which))].parts, &mut options);
     options
 }
 
@@ -80,6 +113,7 @@ pub(super) struct Maker {
     stretches: [usize; 2],
     /// Which key it dwells on.
     key: usize,
+    stage: Stage,
 }
 
 /// A command while its words are drawn.
@@ -99,47 +133,63 @@ struct Drawing {
     serial: usize,
     depth: usize,
     key: usize,
+    blocks: bool,
+    names_client: bool,
 }
 
 impl Maker {
     pub(super) fn new(start: Start) -> Maker {
-        let [style, first, second, key] = start;
+        let [style, first, second, key, _] = start;
+        let stage = Stage::of(start);
+        let (even, odd) = if style.is_multiple_of(2) { ("2", "3") } else { ("3", "2") };
+        let protocols = match stage {
+            Stage::Notified => [even, odd, "2", "3"],
+            _ => [even, odd, even, odd],
+        };
         let mut maker = Maker {
             program: Program {
-                protocols: if style.is_multiple_of(2) {
-                    ["2", "3"]
-                } else {
-                    ["3", "2"]
-                },
+                protocols,
                 steps: Vec::new(),
             },
             queued: [None; CLIENTS],
             stretches: [first, second].map(|at| usize::from(at) * DWELT.len() / 256),
             key: usize::from(key),
+            stage,
         };
+        if stage == Stage::Notified {
+            let classes = CLASSES[usize::from(style) % CLASSES.len()];
+            maker.line(0, &format!("CONFIG SET notify-keyspace-events {classes}"));
+            maker.line(2, "PSUBSCRIBE __key*__:*");
+            maker.line(3, SUBSCRIPTIONS[usize::from(key) % SUBSCRIPTIONS.len()]);
+        }
         let lines = match style / 64 {
             0 => return maker,
             1 | 2 => SMALL,
             _ => LARGE,
         };
         for line in lines {
-            let words = line.split(' ').map(|word| match word {
-                "L" => vec![b'L'; 70],
-                word => word.as_bytes().to_vec(),
-            });
-            let words: Vec<Vec<u8>> = words.collect();
-            if fakeserver::command::lookup(&words[0]).is_some() {
-                maker.plain(0, words);
-            }
+            maker.line(0, line);
         }
         maker
+    }
+
+    fn line(&mut self, client: usize, line: &str) {
+        let words = line.split(' ').map(|word| match word {
+            "L" => vec![b'L'; 70],
+            word => word.as_bytes().to_vec(),
+        });
+        self.plain(client, words.collect());
     }
 
     /// Adds the command that a draw stands for, and what has to follow it.
     pub(super) fn add(&mut self, which: u16, bytes: &[u8]) {
         let mut entropy = Entropy::new(bytes);
-        // The first connection sends most commands; the other one gets between.
-        let client = usize::from(entropy.below(4) == 3);
+        let ready = &READY[self.form(usize::from(which))];
+        let client = self.client(ready.form, &mut entropy);
+        if self.stage != Stage::Plain && client > 0 && entropy.seldom() {
+            self.leave(client);
+            return;
+        }
         if self.queued[client].is_some_and(|queued| queued >= QUEUE_MAX) {
             let end: &[u8] = if entropy.below(8) == 7 {
                 b"DISCARD"
@@ -149,7 +199,6 @@ impl Maker {
             self.plain(client, vec![end.to_vec()]);
             return;
         }
-        let ready = &READY[self.form(usize::from(which))];
         let mut drawing = Drawing {
             serial: self.program.steps.len(),
             key: self.key,
@@ -182,7 +231,9 @@ impl Maker {
             command: row_name(ready.form.name),
             options: drawing.options,
             pause: pause.is_some(),
-            follows: false,
+            blocks: drawing.blocks,
+            names_client: drawing.names_client,
+            ..Step::plain(client, Vec::new())
         });
         // Looking at a due key removes it, on both servers at the same place of the program.
         if let Some(key) = pause {
@@ -193,10 +244,41 @@ impl Maker {
         }
     }
 
-    /// The form that a number stands for: any, or, in the upper half, one of the program's stretches.
+    /// The connection that sends a command. The first one sends most; the others get between.
+    fn client(&self, form: &Form, entropy: &mut Entropy<'_>) -> usize {
+        let listens = form.stage == Stage::Notified && form.name.ends_with("SUBSCRIBE");
+        match self.stage {
+            Stage::Notified if listens => 2 + entropy.below(2),
+            Stage::Notified if entropy.seldom() => {
+                // Whoever speaks RESP3 can do anything and still hear; its own events would come among its replies.
+                let own = form.stage != Stage::Notified && self.program.protocols[3] == "3";
+                if own { 2 } else { 2 + entropy.below(2) }
+            }
+            Stage::Blocking if form.stage == Stage::Blocking => 1 + entropy.below(3),
+            Stage::Blocking => [0, 0, 0, 1, 2, 3][entropy.below(6)],
+            _ => usize::from(entropy.below(4) == 3),
+        }
+    }
+
+    fn leave(&mut self, client: usize) {
+        self.queued[client] = None;
+        self.program.steps.push(Step {
+            leaves: true,
+            ..Step::plain(client, Vec::new())
+        });
+    }
+
+    /// The form that a number stands for: any, or, in the upper half, one of the stage's or of the program's stretches.
     fn form(&self, which: usize) -> usize {
         if which < DWELL {
             return DRAWN[which % DRAWN.len()];
+        }
+        match self.stage {
+            Stage::Blocking => return BLOCKING[(which - DWELL) % BLOCKING.len()],
+            Stage::Notified if which.is_multiple_of(4) => {
+                return SUBSCRIBING[(which - DWELL) / 4 % SUBSCRIBING.len()];
+            }
+            _ => {}
         }
         let stretch = self.stretches[which % 2];
         DWELT[(stretch + which / 2 % STRETCH_LEN) % DWELT.len()]
@@ -210,15 +292,9 @@ impl Maker {
             }
         }
         for (line, order) in LAST {
-            let words: Vec<Vec<u8>> = line
-                .split(' ')
-                .map(|word| word.as_bytes().to_vec())
-                .collect();
-            if fakeserver::command::lookup(&words[0]).is_some() {
-                self.plain(0, words);
-                if let Some(step) = self.program.steps.last_mut() {
-                    step.order = *order;
-                }
+            self.line(0, line);
+            if let Some(step) = self.program.steps.last_mut() {
+                step.order = *order;
             }
         }
         self.program
@@ -232,20 +308,7 @@ impl Maker {
     }
 
     fn plain(&mut self, client: usize, words: Vec<Vec<u8>>) {
-        let mut command = String::from_utf8_lossy(&words[0]).to_ascii_lowercase();
-        if ["object", "script", "xgroup"].contains(&command.as_str()) {
-            let subcommand = words.get(1).map(|word| String::from_utf8_lossy(word));
-            command = row_name(&format!("{command} {}", subcommand.unwrap_or_default()));
-        }
-        self.push(Step {
-            client,
-            words,
-            order: Order::Exact,
-            command,
-            options: Vec::new(),
-            pause: false,
-            follows: false,
-        });
+        self.push(Step::plain(client, words));
     }
 
     /// Adds a step and keeps count of the transaction as far as its words tell; a wrong guess costs nothing but a stray EXEC.
@@ -310,6 +373,16 @@ impl Drawing {
                 let word = self.time(slot, entropy);
                 self.words.push(word);
             }
+            "forever" => {
+                self.blocks = true;
+                self.words.push(b"0".to_vec());
+            }
+            "client-id" => {
+                self.names_client = true;
+                let mut word = ID_OF_CLIENT.to_vec();
+                word.push(b'1' + entropy.below(CLIENTS - 1) as u8);
+                self.words.push(word);
+            }
             "newid" => {
                 let part = if entropy.below(4) == 3 { "*" } else { "1" };
                 self.words
@@ -338,7 +411,16 @@ impl Drawing {
     fn time(&mut self, slot: &str, entropy: &mut Entropy<'_>) -> Vec<u8> {
         let base = 100 * (1 + entropy.below(4)) + self.serial;
         if entropy.below(8) == 7 {
-            let odd: [&[u8]; 5] = [b"0", b"-1", b"abc", b"9223372036854775807", b"1"];
+            let odd: [&[u8]; 8] = [
+                b"0",
+                b"-1",
+                b"abc",
+                b"9223372036854775807",
+                b"1",
+                b"-9223372036854775808",
+                b"9223372036854775",
+                b"99999999999",
+            ];
             let odd = entropy.pick(&odd);
             if slot != "millis" && odd == b"1" {
                 return b"-5".to_vec();
@@ -443,6 +525,17 @@ fn due_key(words: &[Vec<u8>]) -> Option<Vec<u8>> {
     words.get(1).cloned()
 }
 
+/// Classes of keyspace events.
+const CLASSES: [&str; 6] = ["KEA", "KEAnm", "E$lshzxtd", "KEA", "Kgx", "AKE"];
+
+/// What the RESP3 subscriber of a program begins with.
+const SUBSCRIPTIONS: [&str; 4] = [
+    "PSUBSCRIBE *",
+    "SUBSCRIBE __keyevent@0__:del __keyevent@0__:expired news",
+    "PSUBSCRIBE __keyspace@0__:* __keyevent@?__:*",
+    "SUBSCRIBE news sport",
+];
+
 /// What most programs begin with.
 const SMALL: &[&str] = &[
     "SET s0 10",
@@ -467,6 +560,7 @@ const SMALL: &[&str] = &[
 const LAST: &[(&str, Order)] = &[
     ("DBSIZE", Order::Exact),
     ("KEYS *", Order::Set),
+    ("DEBUG DIGEST", Order::Exact),
     ("GET s0", Order::Exact),
     ("GET c0", Order::Exact),
     ("HGETALL h0", Order::Map),
