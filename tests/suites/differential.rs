@@ -17,7 +17,7 @@ use fakeserver::config::Permission;
 use fakeserver::{Config, Server};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config as Cases, RngAlgorithm, TestRng, TestRunner};
-use tests::differential::{Coverage, Side, compare};
+use tests::differential::{Coverage, Remains, Side, compare, exchange};
 use tests::mutants::MUTANTS;
 use tests::program::{Program, programs, rows_left_out, rows_without_grammar, sweep, targets};
 use tests::server::{Backend, Kind, real_url};
@@ -96,15 +96,22 @@ fn check(
     reference: &Mutex<Side<'_>>,
     coverage: &mut Coverage,
 ) -> Result<(), String> {
-    let want = {
+    let (want, want_remains) = {
         let mut reference = lock(reference);
         reference.empty();
-        reference.run(program)
+        (reference.run(program), Remains::of(&mut reference))
     };
     // Another seed than the default, so that the reference's hash tables are in another order if it is a fake too.
     let subject = fake(0x5eed);
-    let got = Side::new(&subject).run(program);
-    compare(program, &want, &got, coverage).map_err(|difference| difference.to_string())
+    let mut subject = Side::new(&subject);
+    let (got, remains) = (subject.run(program), Remains::of(&mut subject));
+    compare(program, &want, &got, coverage).map_err(|difference| difference.to_string())?;
+    let differ = |why: String| format!("what is left behind: {why}\nof the program\n{program:?}");
+    want_remains.compare(&remains).map_err(differ)?;
+    let mut reference = lock(reference);
+    reference.empty();
+    subject.empty();
+    exchange(&[&want_remains, &remains], &mut reference, &mut subject).map_err(differ)
 }
 
 #[test]

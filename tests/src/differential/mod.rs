@@ -3,6 +3,7 @@
 //! Each server runs the whole program on its own ([`Side`]); what its connections saw ([`Trace`]) is compared afterwards.
 
 mod coverage;
+mod remains;
 mod side;
 mod trace;
 
@@ -13,6 +14,7 @@ use crate::program::{CLIENTS, Program, Step};
 use crate::raw::Received;
 
 pub use coverage::Coverage;
+pub use remains::{Remains, exchange};
 pub use side::Side;
 pub use trace::{Seen, Trace, What, is_message};
 

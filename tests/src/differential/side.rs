@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use super::trace::{Trace, What, is_message};
-use crate::frame::Frame;
+use crate::frame::{Frame, printable};
 use crate::mutants::{Memory, Mutant};
 use crate::program::{CLIENTS, ID_OF_CLIENT, Program, Step};
 use crate::raw::{PATIENCE, Raw, Received, request};
@@ -90,9 +90,17 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Asks the server something that is no part of the program.
-    pub fn ask<T: AsRef<[u8]>>(&mut self, words: &[T]) -> Frame {
-        self.control.call(words)
+    /// Asks the server things that are no part of the program.
+    pub fn ask(&mut self, requests: &[Vec<Vec<u8>>]) -> Vec<Frame> {
+        let bytes: Vec<u8> = requests.iter().flat_map(|words| request(words)).collect();
+        self.control.send(&bytes);
+        requests
+            .iter()
+            .map(|words| match self.control.receive(PATIENCE) {
+                Received::Frame(frame) => frame,
+                other => panic!("no reply to {}: {other:?}", printable(&request(words))),
+            })
+            .collect()
     }
 
     /// Runs the program to its end; the connections are clean afterwards.
@@ -107,6 +115,7 @@ impl<'a> Side<'a> {
         for client in 0..CLIENTS {
             self.leave(client, at, &mut trace);
         }
+        trace.sort_patterns();
         if let Some((mutant, _)) = &self.mutant {
             mutant.distort(program, &mut trace);
         }

@@ -37,6 +37,58 @@ impl Trace {
     }
 }
 
+impl Trace {
+    /// Brings messages that tell a subscriber of one event by several patterns into one order, and the events of keys that were
+    /// missed one after the other: the server's is that of a hash table with a random seed.
+    pub(super) fn sort_patterns(&mut self) {
+        for stream in &mut self.streams {
+            for run in stream.chunk_by_mut(|one, other| {
+                event(one).is_some_and(|event_of_one| Some(event_of_one) == event(other))
+            }) {
+                run.sort_by(|one, other| pattern(one).cmp(&pattern(other)));
+            }
+            for run in stream.chunk_by_mut(|one, other| tells_of_a_miss(one) && tells_of_a_miss(other)) {
+                run.sort_by_key(|seen| format!("{:?}", seen.what));
+            }
+        }
+    }
+}
+
+/// Channel and message of a message that came by a pattern.
+fn event(seen: &Seen) -> Option<&[Frame]> {
+    match &seen.what {
+        What::Received(Received::Frame(frame)) if head(frame) == Some(b"pmessage") => {
+            let Frame::Items(_, items) = frame else {
+                return None;
+            };
+            items.get(2..)
+        }
+        _ => None,
+    }
+}
+
+/// SORT looks for the weights of a set's members in the order of the set.
+fn tells_of_a_miss(seen: &Seen) -> bool {
+    let What::Received(Received::Frame(Frame::Items(_, items))) = &seen.what else {
+        return false;
+    };
+    is_message_head(items) && items.iter().any(|item| match item {
+        Frame::Blob(_, text) => text.ends_with(b"keymiss"),
+        _ => false,
+    })
+}
+
+fn is_message_head(items: &[Frame]) -> bool {
+    matches!(items.first(), Some(Frame::Blob(_, head)) if MESSAGES.contains(&head.as_slice()))
+}
+
+fn pattern(seen: &Seen) -> Option<&Frame> {
+    match &seen.what {
+        What::Received(Received::Frame(Frame::Items(_, items))) => items.get(1),
+        _ => None,
+    }
+}
+
 /// How a message begins.
 const MESSAGES: [&[u8]; 3] = [b"message", b"pmessage", b"smessage"];
 

@@ -68,6 +68,7 @@ pub(super) const FORMS: &[Form] = &[
     form("RANDOMKEY", "").order(Kind),
     form("RENAME", "key newkey"),
     form("RENAMENX", "key newkey"),
+    form("RESTORE", "newkey (0 | millis | milliat ABSTTL) payload [REPLACE] [IDLETIME index] [FREQ index]"),
     form("SCAN", "cursor COUNT many [MATCH pattern] [TYPE type]").order(Set),
     // Elements of equal weight come in no certain order when compared by other keys' text, and a set's own order is its table's.
     form("SORT", "sortable [LIMIT index count] [{GET get}] [ASC | DESC] [ALPHA] [STORE newkey]"),
@@ -305,7 +306,6 @@ pub(super) const FORMS: &[Form] = &[
     silent("READONLY", "clusters belong to a later step"),
     silent("READWRITE", "clusters belong to a later step"),
     silent("REPLICAOF", "changes the real server's role"),
-    silent("RESTORE", "payloads are covered by transcripts"),
     silent("RESTORE-ASKING", "clusters belong to a later step"),
     silent("SAVE", "writes a file of the real server"),
     silent("SCRIPT DEBUG", "changes how the connection works"),
