@@ -40,8 +40,10 @@ impl Remains {
                 continue;
             };
             let persists = *deadline == Frame::Line(b":-1".to_vec());
+            // SORT makes a small sorted set a large one.
+            let encoding = printable(&encoding.to_bytes()).replace("skiplist", "listpack");
             let facts = [
-                printable(&encoding.to_bytes()),
+                encoding,
                 printable(&digest.to_bytes()),
                 persists.to_string(),
             ];

@@ -239,6 +239,7 @@ pub(super) const FORMS: &[Form] = &[
     form("WATCH", "{key}").often(),
     // Scripts.
     form("EVAL", "script").often().runs(),
+    form("EVAL", "lua 0").often(),
     form("EVALSHA", "sha").often().runs(),
     form("EVAL_RO", "script").runs(),
     form("EVALSHA_RO", "sha").runs(),

@@ -6,6 +6,7 @@
 mod entropy;
 mod form;
 mod grammar;
+mod lua;
 mod maker;
 mod script;
 mod slot;
@@ -230,7 +231,35 @@ impl Program {
             }
             end = start;
         }
+        shrunk.shrink_scripts(&mut fails);
         shrunk
+    }
+
+    /// Leaves out lines of scripts.
+    fn shrink_scripts(&mut self, fails: &mut impl FnMut(&Program) -> bool) {
+        for at in 0..self.steps.len() {
+            if self.steps[at].command != "eval" {
+                continue;
+            }
+            let mut line = 0;
+            loop {
+                let mut shorter = self.clone();
+                let Some(source) = shorter.steps[at].words.get_mut(1) else {
+                    break;
+                };
+                let mut lines: Vec<&[u8]> = source.split(|byte| *byte == b'\n').collect();
+                if line >= lines.len() || lines.len() == 1 {
+                    break;
+                }
+                lines.remove(line);
+                *source = lines.join(&b'\n');
+                if fails(&shorter) {
+                    *self = shorter;
+                } else {
+                    line += 1;
+                }
+            }
+        }
     }
 
     /// The program as the requests of a transcript, without replies.
