@@ -76,13 +76,19 @@ pub fn exchange(
     reference: &mut Side<'_>,
     subject: &mut Side<'_>,
 ) -> Result<(), String> {
-    let mut payloads: Vec<&Vec<u8>> = dumped.iter().flat_map(|it| &it.payloads).collect();
+    // The digest of a key with a deadline is another one.
+    let whole = |it: &'_ Remains| -> Vec<(Vec<u8>, Option<String>)> {
+        let digest = |[_, digest, persists]: &[String; 3]| (persists == "true").then(|| digest.clone());
+        let digests = it.facts.iter().map(digest);
+        it.payloads.iter().cloned().zip(digests).collect()
+    };
+    let mut payloads: Vec<_> = dumped.iter().flat_map(|it| whole(it)).collect();
     payloads.sort();
     payloads.dedup();
     let mut requests = Vec::new();
-    for (at, payload) in payloads.iter().enumerate() {
+    for (at, (payload, _)) in payloads.iter().enumerate() {
         let key = at.to_string().into_bytes();
-        let mut damaged = (*payload).clone();
+        let mut damaged = payload.clone();
         if let Some(byte) = damaged.get_mut(at % payload.len().max(1)) {
             *byte ^= 1;
         }
@@ -95,14 +101,17 @@ pub fn exchange(
         ]);
     }
     let (want, got) = (reference.ask(&requests), subject.ask(&requests));
-    for ((words, want), got) in requests.iter().zip(&want).zip(&got) {
+    for (at, ((words, want), got)) in requests.iter().zip(&want).zip(&got).enumerate() {
+        let (payload, digest) = &payloads[at / 5];
+        let (wanted, got_text) = (printable(&want.to_bytes()), printable(&got.to_bytes()));
+        let words: Vec<String> = words.iter().map(|word| printable(word)).collect();
+        let what = format!("{} with {}", words.join(" "), printable(payload));
         if !Order::Aged.matches(want, got) {
-            let words: Vec<String> = words.iter().map(|word| printable(word)).collect();
-            let (want, got) = (printable(&want.to_bytes()), printable(&got.to_bytes()));
+            return Err(format!("{what}: wanted {wanted:?}, got {got_text:?}"));
+        }
+        if let Some(digest) = digest.as_ref().filter(|digest| at % 5 == 3 && **digest != wanted) {
             return Err(format!(
-                "{} of {}: wanted {want:?}, got {got:?}",
-                words.join(" "),
-                payloads.iter().map(|it| printable(it)).collect::<Vec<_>>().join(" | "),
+                "{what}: the key dumped had {digest}, the restored one has {wanted}"
             ));
         }
     }

@@ -92,7 +92,12 @@ impl<'a> Side<'a> {
 
     /// Asks the server things that are no part of the program.
     pub fn ask(&mut self, requests: &[Vec<Vec<u8>>]) -> Vec<Frame> {
-        let bytes: Vec<u8> = requests.iter().flat_map(|words| request(words)).collect();
+        let mutant = self.mutant.as_ref().map(|(mutant, _)| *mutant);
+        let asked = |words: &Vec<Vec<u8>>| match mutant {
+            Some(mutant) => request(&mutant.question(words)),
+            None => request(words),
+        };
+        let bytes: Vec<u8> = requests.iter().flat_map(asked).collect();
         self.control.send(&bytes);
         requests
             .iter()

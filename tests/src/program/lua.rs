@@ -153,7 +153,7 @@ impl Lua {
             0 => self.string(),
             1 => self.number(),
             _ => {
-                let one = self.pick(&["true", "false", "nil", "{}", "print", "KEYS", "redis", "_G.x"]);
+                let one = self.pick(&["true", "false", "nil", "{}", "print", "KEYS", "_G.x"]);
                 self.text(one);
             }
         }
@@ -306,7 +306,7 @@ impl Lua {
             "return os.time",
             "return math.random(0)",
             "math.randomseed(1)\nreturn {math.random(10), math.random(5, 7), tostring(math.random())}",
-            "return {math.random(1000), math.random(1000), math.random(1000)}",
+            "math.randomseed(2^31)\nreturn {math.random(1000), math.random(1000), math.random(1000)}",
         ]);
         self.text(one);
     }
@@ -354,8 +354,6 @@ impl Lua {
                 "'OBJECT', 'ENCODING', 'z2'",
                 "'SELECT', '1'",
                 "'LCS', 's0', 's1', 'IDX'",
-                "'GEOPOS', 'z2', 'a'",
-                "'COMMAND', 'INFO', 'get'",
                 "'INFO', 'nosuch'",
                 "'TIME', 'x'",
                 "'SCRIPT', 'EXISTS', 'x'",
@@ -482,13 +480,14 @@ impl Lua {
                 }
                 self.damage(&mut bytes);
                 self.bytes(&bytes);
-                if function == "unpack_limit" {
-                    self.text(", ");
-                    self.integer();
-                }
-                if function != "unpack" && self.random.bool() {
-                    self.text(", ");
-                    self.integer();
+                let arguments = match function {
+                    "unpack" => 0,
+                    "unpack_one" => self.random.u8(0..2),
+                    _ => self.random.u8(1..3),
+                };
+                for _ in 0..arguments {
+                    let one = self.pick(&[", 0", ", 1", ", 2", ", -1", ", 3", ", 100", ", '1'", ", 1.5"]);
+                    self.text(one);
                 }
             }
         }
@@ -664,7 +663,7 @@ impl Lua {
             "next, ",
             "ipairs, ",
             "rawlen, ",
-            "tostring, ",
+            "function(v) return type(v) == 'table' or tostring(v) end, ",
             "tonumber, ",
             "function(t) return tonumber(t, 16) end, ",
             "type, ",

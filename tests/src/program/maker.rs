@@ -518,7 +518,11 @@ impl Drawing {
     fn spoil(&mut self, name_len: usize, entropy: &mut Entropy<'_>) {
         match entropy.below(64) {
             63 if self.words.len() > name_len => {
-                self.words.pop();
+                // The list of all commands comes in any order.
+                let last = self.words.pop();
+                if self.words.last().is_some_and(|word| word == b"COMMAND") {
+                    self.words.extend(last);
+                }
                 self.options.clear();
             }
             62 => self.words.push(b"EXTRA".to_vec()),
