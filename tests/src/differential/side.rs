@@ -175,10 +175,11 @@ impl<'a> Side<'a> {
             let bytes: Vec<u8> = steps.iter().flat_map(|step| request(&step.words)).collect();
             self.raw(client).send(&bytes);
             for at in range.clone() {
-                if self.clients[client].is_some() {
-                    self.reply(program, at, trace);
-                } else {
-                    trace.note(client, at, What::Skipped);
+                self.reply(program, at, trace);
+                // Who finds that it was thrown out begins anew with what is left.
+                if self.clients[client].is_none() && at + 1 < range.end {
+                    self.batch(program, at + 1..range.end, trace);
+                    return;
                 }
             }
         }
