@@ -86,7 +86,7 @@ fn config() -> Config {
 fn reference() -> Backend {
     match real_url() {
         Some(_) => Backend::start(Kind::Real),
-        None => Backend::from_fake_with_port(Server::builder().config(config())),
+        None => Backend::start(Kind::Tcp),
     }
 }
 

@@ -40,10 +40,8 @@ impl Remains {
                 continue;
             };
             let persists = *deadline == Frame::Line(b":-1".to_vec());
-            // SORT makes a small sorted set a large one.
-            let encoding = printable(&encoding.to_bytes()).replace("skiplist", "listpack");
             let facts = [
-                encoding,
+                printable(&encoding.to_bytes()),
                 printable(&digest.to_bytes()),
                 persists.to_string(),
             ];

@@ -249,11 +249,8 @@ impl Maker {
         let listens = form.stage == Stage::Notified && form.name.ends_with("SUBSCRIBE");
         match self.stage {
             Stage::Notified if listens => 2 + entropy.below(2),
-            Stage::Notified if entropy.seldom() => {
-                // Whoever speaks RESP3 can do anything and still hear; its own events would come among its replies.
-                let own = form.stage != Stage::Notified && self.program.protocols[3] == "3";
-                if own { 2 } else { 2 + entropy.below(2) }
-            }
+            // Whoever speaks RESP3 can do anything and still hears, what it causes itself included.
+            Stage::Notified if entropy.below(6) == 5 => 2 + usize::from(entropy.below(8) > 0),
             Stage::Blocking if form.stage == Stage::Blocking => 1 + entropy.below(3),
             Stage::Blocking => [0, 0, 0, 1, 2, 3][entropy.below(6)],
             _ => usize::from(entropy.below(4) == 3),
