@@ -54,7 +54,12 @@ fn same_but_age(want: &Frame, got: &Frame) -> bool {
             // A row of XPENDING: entry, consumer, idle time, count.
             let row = matches!(
                 wanted.as_slice(),
-                [Frame::Blob(..), Frame::Blob(..), Frame::Line(_), Frame::Line(_)]
+                [
+                    Frame::Blob(..),
+                    Frame::Blob(..),
+                    Frame::Line(_),
+                    Frame::Line(_)
+                ]
             );
             let named = |at: usize| {
                 at.checked_sub(1)
@@ -63,9 +68,13 @@ fn same_but_age(want: &Frame, got: &Frame) -> bool {
             };
             kind == other
                 && wanted.len() == found.len()
-                && wanted.iter().zip(found).enumerate().all(|(at, (want, got))| {
-                    same_but_age(want, got) || (named(at) || row && at == 2) && near(want, got)
-                })
+                && wanted
+                    .iter()
+                    .zip(found)
+                    .enumerate()
+                    .all(|(at, (want, got))| {
+                        same_but_age(want, got) || (named(at) || row && at == 2) && near(want, got)
+                    })
         }
         _ if want == got => true,
         _ => integer(want).is_some_and(|want| want >= AGE_MIN) && near(want, got),

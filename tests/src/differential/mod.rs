@@ -16,7 +16,7 @@ use crate::raw::Received;
 pub use coverage::Coverage;
 pub use remains::{Remains, exchange};
 pub use side::Side;
-pub use trace::{Seen, Trace, What, is_message};
+pub use trace::{Seen, Trace, What};
 
 /// Where two servers differ.
 #[derive(Clone, Debug)]
@@ -103,10 +103,10 @@ fn compare_streams(
             (What::Received(Received::Frame(want)), What::Received(Received::Frame(got))) => {
                 let step = program.steps.get(wanted.step);
                 let same = match step {
-                    Some(step) if !is_message(want) => same(step, &queue, want, got),
+                    Some(step) if !want.is_message() => same(step, &queue, want, got),
                     _ => want == got,
                 };
-                if let Some(step) = step.filter(|_| same && !is_message(want)) {
+                if let Some(step) = step.filter(|_| same && !want.is_message()) {
                     coverage.note(step, &queue, want);
                     follow(step, &mut queue, want);
                 }
@@ -127,10 +127,13 @@ fn compare_streams(
 
 fn same(step: &Step, queue: &[&Step], want: &Frame, got: &Frame) -> bool {
     match (executed(step, queue, want), executed(step, queue, got)) {
-        (Some(want), Some(got)) => queue
-            .iter()
-            .zip(want.iter().zip(got))
-            .all(|(queued, (want, got))| queued.order.matches(want, got)),
+        (Some(wanted), Some(found)) => {
+            messages(want) == messages(got)
+                && queue
+                    .iter()
+                    .zip(wanted.iter().zip(found))
+                    .all(|(queued, (want, got))| queued.order.matches(want, got))
+        }
         // An answer that puts the command off is the same for every command.
         _ if *want == queued() => want == got,
         _ => step.order.matches(want, got),
@@ -138,13 +141,21 @@ fn same(step: &Step, queue: &[&Step], want: &Frame, got: &Frame) -> bool {
 }
 
 /// The replies of the commands that EXEC has run.
-fn executed<'f>(step: &Step, queue: &[&Step], reply: &'f Frame) -> Option<&'f [Frame]> {
-    match reply {
-        Frame::Items(b'*', items) if step.command == "exec" && items.len() == queue.len() => {
-            Some(items)
-        }
-        _ => None,
-    }
+fn executed<'f>(step: &Step, queue: &[&Step], reply: &'f Frame) -> Option<Vec<&'f Frame>> {
+    let Frame::Items(b'*', items) = reply else {
+        return None;
+    };
+    let own: Vec<&Frame> = items.iter().filter(|item| !item.is_message()).collect();
+    (step.command == "exec" && own.len() == queue.len()).then_some(own)
+}
+
+/// The messages in the middle of a reply, each with its place.
+fn messages(reply: &Frame) -> Vec<(usize, &Frame)> {
+    let Frame::Items(_, items) = reply else {
+        return Vec::new();
+    };
+    let all = items.iter().enumerate();
+    all.filter(|(_, item)| item.is_message()).collect()
 }
 
 /// Keeps the queue of a transaction, by what the server says of it.

@@ -76,7 +76,8 @@ pub fn exchange(
 ) -> Result<(), String> {
     // The digest of a key with a deadline is another one.
     let whole = |it: &'_ Remains| -> Vec<(Vec<u8>, Option<String>)> {
-        let digest = |[_, digest, persists]: &[String; 3]| (persists == "true").then(|| digest.clone());
+        let digest =
+            |[_, digest, persists]: &[String; 3]| (persists == "true").then(|| digest.clone());
         let digests = it.facts.iter().map(digest);
         it.payloads.iter().cloned().zip(digests).collect()
     };
@@ -107,7 +108,10 @@ pub fn exchange(
         if !Order::Aged.matches(want, got) {
             return Err(format!("{what}: wanted {wanted:?}, got {got_text:?}"));
         }
-        if let Some(digest) = digest.as_ref().filter(|digest| at % 5 == 3 && **digest != wanted) {
+        if let Some(digest) = digest
+            .as_ref()
+            .filter(|digest| at % 5 == 3 && **digest != wanted)
+        {
             return Err(format!(
                 "{what}: the key dumped had {digest}, the restored one has {wanted}"
             ));

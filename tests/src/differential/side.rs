@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use super::trace::{Trace, What, is_message};
+use super::trace::{Trace, What};
 use crate::frame::{Frame, printable};
 use crate::mutants::{Memory, Mutant};
 use crate::program::{CLIENTS, ID_OF_CLIENT, Program, Step};
@@ -197,7 +197,11 @@ impl<'a> Side<'a> {
             (&mut self.mutant, &mut self.clients[step.client])
         {
             let raw = &mut client.raw;
-            let patience = if step.blocks { Duration::ZERO } else { PATIENCE };
+            let patience = if step.blocks {
+                Duration::ZERO
+            } else {
+                PATIENCE
+            };
             let received = mutant.call(raw, memory, step, words, patience);
             for push in memory.pushes() {
                 trace.note(step.client, at, What::Received(Received::Frame(push)));
@@ -257,7 +261,7 @@ impl<'a> Side<'a> {
     ) -> Received {
         loop {
             match self.raw(client).receive(patience) {
-                Received::Frame(frame) if is_message(&frame) => {
+                Received::Frame(frame) if frame.is_message() => {
                     trace.note(client, at, What::Received(Received::Frame(frame)));
                 }
                 other => return other,
@@ -342,8 +346,7 @@ impl<'a> Side<'a> {
             let received = it.raw.receive(PATIENCE);
             match &received {
                 Received::Frame(Frame::Blob(_, bytes)) if bytes == MARK => return,
-                Received::Frame(Frame::Items(_, items))
-                    if matches!(items.as_slice(), [_, Frame::Blob(_, bytes)] if bytes == MARK) =>
+                Received::Frame(Frame::Items(_, items)) if matches!(items.as_slice(), [_, Frame::Blob(_, bytes)] if bytes == MARK) =>
                 {
                     return;
                 }

@@ -10,7 +10,7 @@ mod streams;
 
 use std::time::Duration;
 
-use crate::differential::{Trace, is_message};
+use crate::differential::Trace;
 use crate::frame::Frame;
 use crate::program::{CLIENTS, Program, Step};
 use crate::raw::{Raw, Received};
@@ -128,7 +128,7 @@ impl Exchange<'_> {
         self.raw.request(words);
         loop {
             match self.raw.receive(self.patience) {
-                Received::Frame(frame) if is_message(&frame) => self.memory.pushes.push(frame),
+                Received::Frame(frame) if frame.is_message() => self.memory.pushes.push(frame),
                 other => return other,
             }
         }

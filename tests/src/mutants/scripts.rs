@@ -58,13 +58,15 @@ fn in_strings(x: &mut Exchange<'_>, what: &[u8], with: &[u8]) -> Received {
                 let items = items.into_iter().map(|item| each(item, what, with));
                 Frame::Items(kind, items.collect())
             }
-            Frame::Blob(kind, bytes) => match bytes.windows(what.len()).position(|part| part == what) {
-                Some(at) => {
-                    let changed = [&bytes[..at], with, &bytes[at + what.len()..]].concat();
-                    Frame::Blob(kind, changed)
+            Frame::Blob(kind, bytes) => {
+                match bytes.windows(what.len()).position(|part| part == what) {
+                    Some(at) => {
+                        let changed = [&bytes[..at], with, &bytes[at + what.len()..]].concat();
+                        Frame::Blob(kind, changed)
+                    }
+                    None => Frame::Blob(kind, bytes),
                 }
-                None => Frame::Blob(kind, bytes),
-            },
+            }
             other => other,
         }
     }

@@ -1,7 +1,7 @@
 //! Faults that show in what connections are sent unasked, or late: events, messages, replies to the blocked.
 
 use super::{Mutant, distorted, mutant};
-use crate::differential::{Seen, Trace, What, is_message};
+use crate::differential::{Seen, Trace, What};
 use crate::frame::Frame;
 use crate::program::Program;
 use crate::raw::Received;
@@ -32,7 +32,7 @@ const TAKES: [&[u8]; 8] = [
 /// A message's words: kind, pattern if any, channel, payload.
 fn message(seen: &Seen) -> Option<Vec<&[u8]>> {
     match &seen.what {
-        What::Received(Received::Frame(frame)) if is_message(frame) => {
+        What::Received(Received::Frame(frame)) if frame.is_message() => {
             let Frame::Items(_, items) = frame else {
                 return None;
             };
@@ -66,7 +66,11 @@ fn tells(seen: &Seen, name: &[u8]) -> bool {
 
 fn is_of_keyspace(seen: &Seen) -> bool {
     let words = message(seen).unwrap_or_default();
-    words.iter().rev().nth(1).is_some_and(|channel| channel.starts_with(b"__keyspace@"))
+    words
+        .iter()
+        .rev()
+        .nth(1)
+        .is_some_and(|channel| channel.starts_with(b"__keyspace@"))
 }
 
 /// Leaves out the messages of which this holds, given the event before them.
@@ -101,7 +105,7 @@ fn turn(trace: &mut Trace, first: fn(&Seen) -> bool, second: fn(&Seen) -> bool) 
 fn each_message(trace: &mut Trace, change: fn(Frame) -> Frame) {
     for seen in trace.streams.iter_mut().flatten() {
         if let What::Received(Received::Frame(frame)) = &mut seen.what
-            && is_message(frame)
+            && frame.is_message()
         {
             *frame = change(frame.clone());
         }

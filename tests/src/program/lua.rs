@@ -169,8 +169,35 @@ impl Lua {
 
     fn number(&mut self) {
         let one = self.pick(&[
-            "0", "1", "-1", "3.99", "-3.99", "1e15", "1e17", "2^53", "2^53+1", "2^63", "-2^63", "1e100", "-1e100", "0/0", "1/0",
-            "-1/0", "0.1", "1e-7", "123456789.123", "-0", "2^31", "2^32", "-2^31-1", "100", "255", "65536", "1.5", "0.5", "2.5",
+            "0",
+            "1",
+            "-1",
+            "3.99",
+            "-3.99",
+            "1e15",
+            "1e17",
+            "2^53",
+            "2^53+1",
+            "2^63",
+            "-2^63",
+            "1e100",
+            "-1e100",
+            "0/0",
+            "1/0",
+            "-1/0",
+            "0.1",
+            "1e-7",
+            "123456789.123",
+            "-0",
+            "2^31",
+            "2^32",
+            "-2^31-1",
+            "100",
+            "255",
+            "65536",
+            "1.5",
+            "0.5",
+            "2.5",
         ]);
         self.text(one);
     }
@@ -182,8 +209,24 @@ impl Lua {
 
     fn string(&mut self) {
         let one = self.pick(&[
-            "''", "'a'", "'hello world'", "'10'", "'-1.5e3'", "'0x10'", "' 7 '", "'\\0\\255'", "'a\\r\\nb'", "'nan'", "'inf'",
-            "'\\\"quoted\\\"'", "'\\195\\169'", "'\\226\\130'", "'/'", "'\\127\\1'", "string.rep('x', 300)", "string.rep('y', 70000)",
+            "''",
+            "'a'",
+            "'hello world'",
+            "'10'",
+            "'-1.5e3'",
+            "'0x10'",
+            "' 7 '",
+            "'\\0\\255'",
+            "'a\\r\\nb'",
+            "'nan'",
+            "'inf'",
+            "'\\\"quoted\\\"'",
+            "'\\195\\169'",
+            "'\\226\\130'",
+            "'/'",
+            "'\\127\\1'",
+            "string.rep('x', 300)",
+            "string.rep('y', 70000)",
         ]);
         self.text(one);
     }
@@ -212,7 +255,15 @@ impl Lua {
                 self.text("}");
             }
             5 => {
-                let one = self.pick(&["cjson.null", "{1, 2, nil, 4}", "{[5]=1}", "{[1]=1, [40]=2}", "{[1.5]=2}", "{[true]=1}", "{{}, {}}"]);
+                let one = self.pick(&[
+                    "cjson.null",
+                    "{1, 2, nil, 4}",
+                    "{[5]=1}",
+                    "{[1]=1, [40]=2}",
+                    "{[1.5]=2}",
+                    "{[true]=1}",
+                    "{{}, {}}",
+                ]);
                 self.text(one);
             }
             _ => self.plain(),
@@ -224,7 +275,7 @@ impl Lua {
             "error('boom')",
             "error({err='MINE now'})",
             "error({err='MINE now', more=1})",
-            "error({})",
+            // A table without `err` would end redis-server 7.0.15.
             "error()",
             "error(nil)",
             "error(5)",
@@ -416,11 +467,39 @@ impl Lua {
 
     fn json_text(&mut self, depth: usize, out: &mut Vec<u8>) {
         match self.random.u8(0..if depth < DEPTH_MAX { 8 } else { 6 }) {
-            0 => out.extend_from_slice(self.pick(&["null", "true", "false", "nul", "NaN", "Infinity", "-Infinity"]).as_bytes()),
+            0 => out.extend_from_slice(
+                self.pick(&[
+                    "null",
+                    "true",
+                    "false",
+                    "nul",
+                    "NaN",
+                    "Infinity",
+                    "-Infinity",
+                ])
+                .as_bytes(),
+            ),
             1 | 2 => out.extend_from_slice(
                 self.pick(&[
-                    "0", "1", "-1", "1.5", "1e3", "1E-7", "-0", "01", "1.", ".5", "+1", "0x1F", "12345678901234567890", "1e400", "1e-400",
-                    "-", "9007199254740993", "0.1", "3.14159265358979",
+                    "0",
+                    "1",
+                    "-1",
+                    "1.5",
+                    "1e3",
+                    "1E-7",
+                    "-0",
+                    "01",
+                    "1.",
+                    ".5",
+                    "+1",
+                    "0x1F",
+                    "12345678901234567890",
+                    "1e400",
+                    "1e-400",
+                    "-",
+                    "9007199254740993",
+                    "0.1",
+                    "3.14159265358979",
                 ])
                 .as_bytes(),
             ),
@@ -449,8 +528,22 @@ impl Lua {
 
     fn json_string(&mut self, out: &mut Vec<u8>) {
         let one = self.pick(&[
-            r#""""#, r#""a""#, r#""\u00e9""#, r#""\ud83d\ude00""#, r#""\ud83d""#, r#""\udc00x""#, r#""\u0000""#, r#""\n\t\b\f\r\/\\\"""#,
-            r#""\x""#, r#""\u12""#, "\"tab\there\"", "\"line\nend\"", r#""open"#, "\"\u{e9}\"", r#""10""#, r#""key""#,
+            r#""""#,
+            r#""a""#,
+            r#""\u00e9""#,
+            r#""\ud83d\ude00""#,
+            r#""\ud83d""#,
+            r#""\udc00x""#,
+            r#""\u0000""#,
+            r#""\n\t\b\f\r\/\\\"""#,
+            r#""\x""#,
+            r#""\u12""#,
+            "\"tab\there\"",
+            "\"line\nend\"",
+            r#""open"#,
+            "\"\u{e9}\"",
+            r#""10""#,
+            r#""key""#,
         ]);
         out.extend_from_slice(one.as_bytes());
     }
@@ -486,7 +579,9 @@ impl Lua {
                     _ => self.random.u8(1..3),
                 };
                 for _ in 0..arguments {
-                    let one = self.pick(&[", 0", ", 1", ", 2", ", -1", ", 3", ", 100", ", '1'", ", 1.5"]);
+                    let one = self.pick(&[
+                        ", 0", ", 1", ", 2", ", -1", ", 3", ", 100", ", '1'", ", 1.5",
+                    ]);
                     self.text(one);
                 }
             }
@@ -500,11 +595,27 @@ impl Lua {
             0 => out.push(self.random.u8(..)),
             1 => out.push([0xc0, 0xc2, 0xc3, 0x00, 0x7f, 0xe0, 0xff][self.random.usize(..7)]),
             2 => {
-                let (head, len) = [(0xcc, 1), (0xcd, 2), (0xce, 4), (0xcf, 8), (0xd0, 1), (0xd1, 2), (0xd2, 4), (0xd3, 8), (0xca, 4), (0xcb, 8)]
-                    [self.random.usize(..10)];
+                let (head, len) = [
+                    (0xcc, 1),
+                    (0xcd, 2),
+                    (0xce, 4),
+                    (0xcf, 8),
+                    (0xd0, 1),
+                    (0xd1, 2),
+                    (0xd2, 4),
+                    (0xd3, 8),
+                    (0xca, 4),
+                    (0xcb, 8),
+                ][self.random.usize(..10)];
                 out.push(head);
                 let high = self.random.bool();
-                out.extend((0..len).map(|at| if high && at == 0 { 0x80 } else { self.random.u8(0..4) }));
+                out.extend((0..len).map(|at| {
+                    if high && at == 0 {
+                        0x80
+                    } else {
+                        self.random.u8(0..4)
+                    }
+                }));
             }
             3 | 4 => {
                 let len = self.random.u8(0..5);
@@ -547,8 +658,9 @@ impl Lua {
         let mut format = String::new();
         for _ in 0..self.random.u8(1..5) {
             format.push_str(self.pick(&[
-                "b", "B", "h", "H", "l", "L", "T", "f", "d", "s", "c0", "c3", "c", "i", "I", "i1", "i2", "i3", "i8", "I4", "I8", "i16", "i33",
-                "x", "!", "!4", "!3", ">", "<", "=", " ", "q", "i0",
+                "b", "B", "h", "H", "l", "L", "T", "f", "d", "s", "c0", "c3", "c", "i", "I", "i1",
+                "i2", "i3", "i8", "I4", "I8", "i16", "i33", "x", "!", "!4", "!3", ">", "<", "=",
+                " ", "q", "i0",
             ]));
         }
         format
@@ -561,7 +673,10 @@ impl Lua {
                 let _ = write!(TextOf(self), "struct.size, '{format}'");
             }
             1 | 2 => {
-                let both = self.pick(&["struct.pack", "function(f, ...) return struct.unpack(f, struct.pack(f, ...)) end"]);
+                let both = self.pick(&[
+                    "struct.pack",
+                    "function(f, ...) return struct.unpack(f, struct.pack(f, ...)) end",
+                ]);
                 let _ = write!(TextOf(self), "{both}, '{format}'");
                 for _ in 0..self.random.u8(0..5) {
                     self.text(", ");
@@ -574,7 +689,9 @@ impl Lua {
             }
             _ => {
                 let _ = write!(TextOf(self), "struct.unpack, '{format}', ");
-                let bytes: Vec<u8> = (0..self.random.u8(0..24)).map(|_| self.random.u8(..) & self.random.u8(..)).collect();
+                let bytes: Vec<u8> = (0..self.random.u8(0..24))
+                    .map(|_| self.random.u8(..) & self.random.u8(..))
+                    .collect();
                 self.bytes(&bytes);
                 if self.random.bool() {
                     self.text(", ");
@@ -586,7 +703,8 @@ impl Lua {
 
     fn bits(&mut self) {
         let function = self.pick(&[
-            "tobit", "tohex", "bnot", "band", "bor", "bxor", "lshift", "rshift", "arshift", "rol", "ror", "bswap",
+            "tobit", "tohex", "bnot", "band", "bor", "bxor", "lshift", "rshift", "arshift", "rol",
+            "ror", "bswap",
         ]);
         let _ = write!(TextOf(self), "bit.{function}");
         for _ in 0..self.random.u8(0..4) {
@@ -602,25 +720,61 @@ impl Lua {
     fn strings(&mut self) {
         if self.random.bool() {
             let spec = self.pick(&[
-                "%d", "%5d", "%-5d|", "%05d", "%+d", "%i", "%u", "%c", "%x", "%X", "%#x", "%o", "%e", "%.3E", "%f", "%.2f", "%g", "%.14g",
-                "%10.3f", "%s", "%10s|", "%-10s|", "%.2s", "%q", "%%", "%", "%y", "%5.5.5d", "%123d", "%s %s",
+                "%d", "%5d", "%-5d|", "%05d", "%+d", "%i", "%u", "%c", "%x", "%X", "%#x", "%o",
+                "%e", "%.3E", "%f", "%.2f", "%g", "%.14g", "%10.3f", "%s", "%10s|", "%-10s|",
+                "%.2s", "%q", "%%", "%", "%y", "%5.5.5d", "%123d", "%s %s",
             ]);
             let _ = write!(TextOf(self), "string.format, '{spec}', ");
-            return if self.random.bool() { self.number() } else { self.plain() };
+            return if self.random.bool() {
+                self.number()
+            } else {
+                self.plain()
+            };
         }
-        let function = self.pick(&["find", "match", "gsub", "gmatch", "sub", "byte", "rep", "upper", "lower", "len", "reverse", "char"]);
+        let function = self.pick(&[
+            "find", "match", "gsub", "gmatch", "sub", "byte", "rep", "upper", "lower", "len",
+            "reverse", "char",
+        ]);
         let _ = write!(TextOf(self), "string.{function}, ");
         match function {
             "find" | "match" | "gsub" | "gmatch" => {
                 self.string();
                 let pattern = self.pick(&[
-                    "l+", "(h)(.)", "^h", "o$", "%w+", "[^%s]+", "[a-", "%", "(", "()", "%b()", "%f[%w]", ".-", "(a*(.)%w(%s*))", "[%a_]", "x*",
-                    "%1", "[]]", "l", "",
+                    "l+",
+                    "(h)(.)",
+                    "^h",
+                    "o$",
+                    "%w+",
+                    "[^%s]+",
+                    "[a-",
+                    "%",
+                    "(",
+                    "()",
+                    "%b()",
+                    "%f[%w]",
+                    ".-",
+                    "(a*(.)%w(%s*))",
+                    "[%a_]",
+                    "x*",
+                    "%1",
+                    "[]]",
+                    "l",
+                    "",
                 ]);
                 let _ = write!(TextOf(self), ", '{pattern}'");
                 match function {
                     "gsub" => {
-                        let with = self.pick(&["'<%0>'", "'%1'", "'%2'", "'%'", "{h='H'}", "function(x) return x .. x end", "5", "nil", "''"]);
+                        let with = self.pick(&[
+                            "'<%0>'",
+                            "'%1'",
+                            "'%2'",
+                            "'%'",
+                            "{h='H'}",
+                            "function(x) return x .. x end",
+                            "5",
+                            "nil",
+                            "''",
+                        ]);
                         let _ = write!(TextOf(self), ", {with}");
                     }
                     "find" | "match" if self.random.bool() => {

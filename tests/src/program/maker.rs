@@ -67,9 +67,34 @@ static BLOCKING: LazyLock<Vec<usize>> = LazyLock::new(|| {
 
 /// What can give a blocked connection something to be served with, or take it away again.
 const WAKERS: &[&str] = &[
-    "COPY", "DEL", "EVAL", "EXEC", "FLUSHALL", "LINSERT", "LMOVE", "LPUSH", "LSET", "MOVE", "MULTI",
-    "RENAME", "RENAMENX", "RPOPLPUSH", "RPUSH", "SELECT", "SET", "SORT", "SWAPDB", "XADD", "XDEL",
-    "XGROUP CREATE", "XGROUP DESTROY", "XREADGROUP", "ZADD", "ZINCRBY", "ZRANGESTORE", "ZUNIONSTORE",
+    "COPY",
+    "DEL",
+    "EVAL",
+    "EXEC",
+    "FLUSHALL",
+    "LINSERT",
+    "LMOVE",
+    "LPUSH",
+    "LSET",
+    "MOVE",
+    "MULTI",
+    "RENAME",
+    "RENAMENX",
+    "RPOPLPUSH",
+    "RPUSH",
+    "SELECT",
+    "SET",
+    "SORT",
+    "SWAPDB",
+    "XADD",
+    "XDEL",
+    "XGROUP CREATE",
+    "XGROUP DESTROY",
+    "XREADGROUP",
+    "ZADD",
+    "ZINCRBY",
+    "ZRANGESTORE",
+    "ZUNIONSTORE",
 ];
 const WAKER_WEIGHT: usize = 3;
 
@@ -141,7 +166,11 @@ impl Maker {
     pub(super) fn new(start: Start) -> Maker {
         let [style, first, second, key, _] = start;
         let stage = Stage::of(start);
-        let (even, odd) = if style.is_multiple_of(2) { ("2", "3") } else { ("3", "2") };
+        let (even, odd) = if style.is_multiple_of(2) {
+            ("2", "3")
+        } else {
+            ("3", "2")
+        };
         let protocols = match stage {
             Stage::Notified => [even, odd, "2", "3"],
             _ => [even, odd, even, odd],

@@ -285,7 +285,9 @@ impl Program {
                 Order::Exact => {}
                 Order::Set => text.push_str("~ set\n"),
                 Order::Map => text.push_str("~ map\n"),
-                Order::Near(_) | Order::Aged | Order::Kind | Order::Silence => text.push_str("~ any\n"),
+                Order::Near(_) | Order::Aged | Order::Kind | Order::Silence => {
+                    text.push_str("~ any\n")
+                }
             }
             text.push('\n');
         }
