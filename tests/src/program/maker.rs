@@ -1,133 +1,21 @@
 //! [`Maker`]: draws to commands.
 
-use std::sync::LazyLock;
-
+use super::data::{CLASSES, LARGE, LAST, SMALL, SUBSCRIPTIONS};
+use super::draw::{self, DRAWN, DWELT, READY, Ready};
 use super::entropy::Entropy;
-use super::form::{self, Form, Part, RARE};
-use super::grammar::MILLIS;
+use super::form::{self, Form, Part};
 use super::script::SCRIPTS;
-use super::{CLIENTS, ID_OF_CLIENT, Program, Stage, Start, Step, find, grammar, row_name, slot};
+use super::{CLIENTS, ID_OF_CLIENT, Program, Stage, Start, Step, row_name, slot};
 use crate::compare::Order;
 
 /// A transaction of so many commands is ended.
 const QUEUE_MAX: usize = 6;
-
-/// Draws from here on keep to the program's stretches of the grammar, of so many forms each.
-const DWELL: usize = 1 << 15;
-const STRETCH_LEN: usize = 8;
 
 /// Deeper commands inside of commands are not drawn.
 const DEPTH_MAX: usize = 1;
 
 /// Seconds since the epoch, far ahead.
 const FUTURE: usize = 4_102_444_800;
-
-/// A form with its grammar taken apart.
-struct Ready {
-    form: &'static Form,
-    parts: Vec<Part>,
-    /// It holds another command.
-    nests: bool,
-}
-
-/// The forms of the rows that there are.
-static READY: LazyLock<Vec<Ready>> = LazyLock::new(|| {
-    let there = |form: &&Form| form.silent.is_none() && find(form.name).is_some();
-    let ready = |form: &'static Form| Ready {
-        form,
-        parts: form::parse(form.grammar),
-        nests: ["script", "sha", "command"].contains(&form.grammar),
-    };
-    grammar::FORMS.iter().filter(there).map(ready).collect()
-});
-
-/// Indices of [`READY`] of a stage, each as often as its weight says.
-fn weighted(stage: Stage) -> Vec<usize> {
-    let weighted = |(at, ready): (usize, &Ready)| vec![at; ready.form.weight as usize];
-    let here = READY.iter().enumerate();
-    here.filter(|(_, ready)| ready.form.stage == stage)
-        .flat_map(weighted)
-        .collect()
-}
-
-/// What is drawn on every stage.
-static DRAWN: LazyLock<Vec<usize>> = LazyLock::new(|| weighted(Stage::Plain));
-
-/// What is drawn on one stage only; on the blocking one with what wakes the blocked.
-static SUBSCRIBING: LazyLock<Vec<usize>> = LazyLock::new(|| weighted(Stage::Notified));
-static BLOCKING: LazyLock<Vec<usize>> = LazyLock::new(|| {
-    let mut drawn = weighted(Stage::Blocking);
-    let wakes = |(at, ready): (usize, &Ready)| WAKERS.contains(&ready.form.name).then_some(at);
-    let wakers: Vec<usize> = READY.iter().enumerate().filter_map(wakes).collect();
-    for _ in 0..WAKER_WEIGHT {
-        drawn.extend(&wakers);
-    }
-    drawn
-});
-
-/// What can give a blocked connection something to be served with, or take it away again.
-const WAKERS: &[&str] = &[
-    "COPY",
-    "DEL",
-    "EVAL",
-    "EXEC",
-    "FLUSHALL",
-    "LINSERT",
-    "LMOVE",
-    "LPUSH",
-    "LSET",
-    "MOVE",
-    "MULTI",
-    "RENAME",
-    "RENAMENX",
-    "RPOPLPUSH",
-    "RPUSH",
-    "SELECT",
-    "SET",
-    "SORT",
-    "SWAPDB",
-    "XADD",
-    "XDEL",
-    "XGROUP CREATE",
-    "XGROUP DESTROY",
-    "XREADGROUP",
-    "ZADD",
-    "ZINCRBY",
-    "ZRANGESTORE",
-    "ZUNIONSTORE",
-];
-const WAKER_WEIGHT: usize = 3;
-
-/// Forms that a program can dwell on: none that waits, or that spoils all other data.
-static DWELT: LazyLock<Vec<usize>> = LazyLock::new(|| {
-    let common = |at: &usize| {
-        let form = READY[*at].form;
-        form.weight > RARE && form.stage == Stage::Plain
-    };
-    (0..READY.len()).filter(common).collect()
-});
-
-/// For each form a stage and a number that draw it.
-pub(super) fn first_draws() -> Vec<(Stage, u16)> {
-    let first = |at: usize| {
-        let own = |list: &[usize]| list.iter().position(|drawn| *drawn == at);
-        let (stage, number) = match READY[at].form.stage {
-            Stage::Plain => (Stage::Plain, own(&DRAWN)?),
-            Stage::Notified => (Stage::Notified, DWELL + 4 * own(&SUBSCRIBING)?),
-            Stage::Blocking => (Stage::Blocking, DWELL + own(&BLOCKING)?),
-        };
-        Some((stage, number as u16))
-    };
-    (0..READY.len()).filter_map(first).collect()
-}
-
-/// The options of the form that a number draws, and the empty one.
-pub(super) fn options(stage: Stage, which: u16) -> Vec<&'static str> {
-    let mut options = vec![""];
-    let maker = Maker::new([0, 0, 0, 0, stage.start()]);
-    form::literals(&READY[maker.form(usize::from(which))].parts, &mut options);
-    options
-}
 
 /// Makes a program command by command.
 pub(super) struct Maker {
@@ -213,7 +101,7 @@ impl Maker {
     /// Adds the command that a draw stands for, and what has to follow it.
     pub(super) fn add(&mut self, which: u16, bytes: &[u8]) {
         let mut entropy = Entropy::new(bytes);
-        let ready = &READY[self.form(usize::from(which))];
+        let ready = &READY[draw::form(self.stage, self.stretches, usize::from(which))];
         let client = self.client(ready.form, &mut entropy);
         if self.stage != Stage::Plain && client > 0 && entropy.seldom() {
             self.leave(client);
@@ -292,22 +180,6 @@ impl Maker {
             leaves: true,
             ..Step::plain(client, Vec::new())
         });
-    }
-
-    /// The form that a number stands for: any, or, in the upper half, one of the stage's or of the program's stretches.
-    fn form(&self, which: usize) -> usize {
-        if which < DWELL {
-            return DRAWN[which % DRAWN.len()];
-        }
-        match self.stage {
-            Stage::Blocking => return BLOCKING[(which - DWELL) % BLOCKING.len()],
-            Stage::Notified if which.is_multiple_of(4) => {
-                return SUBSCRIBING[(which - DWELL) / 4 % SUBSCRIBING.len()];
-            }
-            _ => {}
-        }
-        let stretch = self.stretches[which % 2];
-        DWELT[(stretch + which / 2 % STRETCH_LEN) % DWELT.len()]
     }
 
     /// The program, with its transactions ended.
@@ -562,72 +434,3 @@ impl Drawing {
 fn due_key(words: &[Vec<u8>]) -> Option<Vec<u8>> {
     words.get(1).cloned()
 }
-
-/// Classes of keyspace events.
-const CLASSES: [&str; 6] = ["KEA", "KEAnm", "E$lshzxtd", "KEA", "Kgx", "AKE"];
-
-/// What the RESP3 subscriber of a program begins with.
-const SUBSCRIPTIONS: [&str; 4] = [
-    "PSUBSCRIBE *",
-    "SUBSCRIBE __keyevent@0__:del __keyevent@0__:expired news",
-    "PSUBSCRIBE __keyspace@0__:* __keyevent@?__:*",
-    "SUBSCRIBE news sport",
-];
-
-/// What most programs begin with.
-const SMALL: &[&str] = &[
-    "SET s0 10",
-    "SET s1 hello",
-    "SET c0 5",
-    "HSET h0 f0 1 f1 x n0 7",
-    "HSET h1 n0 1.5",
-    "RPUSH l0 a b a 1 2",
-    "RPUSH l1 3 1 2",
-    "SADD t0 1 2 3",
-    "SADD t1 a b 2",
-    "ZADD z0 1 a 2 b 3 c",
-    "ZADD z1 2.5 b 1 d",
-    "ZADD z2 1 2 2 1 3 10",
-    "ZADD y0 0 a 0 b 0 c 0 d",
-    "XADD x0 1-1 f v",
-    "XADD x0 2-1 f w g v",
-    "XGROUP CREATE x0 g0 0",
-];
-
-/// What every program ends with: what it has left behind of the data on which programs dwell.
-const LAST: &[(&str, Order)] = &[
-    ("DBSIZE", Order::Exact),
-    ("KEYS *", Order::Set),
-    ("DEBUG DIGEST", Order::Exact),
-    ("GET s0", Order::Exact),
-    ("GET c0", Order::Exact),
-    ("HGETALL h0", Order::Map),
-    ("LRANGE l0 0 -1", Order::Exact),
-    ("SMEMBERS t0", Order::Set),
-    ("ZRANGE z0 0 -1 WITHSCORES", Order::Exact),
-    ("ZRANGE y0 0 -1", Order::Exact),
-    ("XRANGE x0 - +", Order::Exact),
-    ("PTTL s0", Order::Near(MILLIS)),
-    ("PTTL c0", Order::Near(MILLIS)),
-    ("PTTL h0", Order::Near(MILLIS)),
-    ("PTTL l0", Order::Near(MILLIS)),
-    ("PTTL t0", Order::Near(MILLIS)),
-    ("PTTL z0", Order::Near(MILLIS)),
-];
-
-/// Values that do not fit into small encodings; `L` stands for a long text.
-const LARGE: &[&str] = &[
-    "SET s0 L",
-    "SET s1 12345678901234567890",
-    "SET c0 9223372036854775806",
-    "HSET h0 f0 L f1 x n0 7",
-    "RPUSH l0 L a b c",
-    "SADD t0 1 2 L",
-    "SADD t1 9223372036854775807 -1 2",
-    "ZADD z0 1 L 2 b 3 c",
-    "ZADD z1 inf a -inf b 1e300 c",
-    "ZADD y0 0 L 0 a 0 b",
-    "XADD x0 1-1 f L",
-    "XADD x0 2-1 f w",
-    "XGROUP CREATE x0 g0 0",
-];

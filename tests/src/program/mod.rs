@@ -3,6 +3,8 @@
 //! A program is made of bytes ([`Draw`]), so proptest shrinks it by shrinking bytes and a fuzzer can make one too. Keys are named
 //! by type, so that most commands meet what they work on, and every argument is now and then one that does not fit.
 
+mod data;
+mod draw;
 mod entropy;
 mod form;
 mod grammar;
@@ -152,9 +154,9 @@ const SWEEP_DRAWS_MAX: usize = 4000;
 pub fn sweep(seed: u64) -> Vec<Program> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut draws: BTreeMap<Stage, Vec<Draw>> = BTreeMap::new();
-    for (stage, which) in maker::first_draws() {
+    for (stage, which) in draw::first_draws() {
         let start = [0, 0, 0, 0, stage.start()];
-        let mut missing: BTreeMap<&str, usize> = maker::options(stage, which)
+        let mut missing: BTreeMap<&str, usize> = draw::options(stage, which)
             .into_iter()
             .map(|option| (option, SWEEP_TIMES))
             .collect();
