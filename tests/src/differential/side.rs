@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::trace::{Trace, What};
 use crate::frame::{Frame, printable};
 use crate::mutants::{Memory, Mutant};
-use crate::program::{CLIENTS, ID_OF_CLIENT, Program, Step};
+use crate::program::{CLIENTS, Effect, ID_OF_CLIENT, Program, Step};
 use crate::raw::{PATIENCE, Raw, Received, request};
 use crate::server::{Backend, Kind};
 
@@ -143,7 +143,7 @@ impl<'a> Side<'a> {
                 break;
             }
             end += 1;
-            if step.pause || step.command == "quit" {
+            if step.effect == Effect::Pauses || step.command == "quit" {
                 break;
             }
         }
@@ -153,7 +153,7 @@ impl<'a> Side<'a> {
     fn batch(&mut self, program: &Program, range: Range<usize>, trace: &mut Trace) {
         let client = program.steps[range.start].client;
         if self.is_blocked(client, range.start, trace) {
-            if program.steps[range.start].leaves {
+            if program.steps[range.start].effect == Effect::Leaves {
                 self.leave(client, range.start, trace);
                 return;
             }
@@ -162,7 +162,7 @@ impl<'a> Side<'a> {
             }
             return;
         }
-        if program.steps[range.start].leaves {
+        if program.steps[range.start].effect == Effect::Leaves {
             self.leave(client, range.start, trace);
             self.clients[client] = None;
             return;
@@ -183,7 +183,7 @@ impl<'a> Side<'a> {
                 }
             }
         }
-        if program.steps[range.end - 1].pause {
+        if program.steps[range.end - 1].effect == Effect::Pauses {
             std::thread::sleep(PAUSE);
         }
     }
@@ -197,7 +197,7 @@ impl<'a> Side<'a> {
             (&mut self.mutant, &mut self.clients[step.client])
         {
             let raw = &mut client.raw;
-            let patience = if step.blocks {
+            let patience = if step.effect == Effect::Blocks {
                 Duration::ZERO
             } else {
                 PATIENCE
@@ -209,7 +209,7 @@ impl<'a> Side<'a> {
             self.received(program, at, received, trace);
         } else {
             self.raw(step.client).request(&words);
-            if step.blocks {
+            if step.effect == Effect::Blocks {
                 self.resolve(program, at, trace);
             } else {
                 self.reply(program, at, trace);
@@ -231,7 +231,7 @@ impl<'a> Side<'a> {
         let client = self.open(step.client);
         client.blocked = None;
         match &received {
-            Received::Silence if step.blocks => {
+            Received::Silence if step.effect == Effect::Blocks => {
                 client.blocked = Some(at);
                 return;
             }
@@ -462,7 +462,8 @@ impl<'a> Side<'a> {
 
 /// Whether a step cannot be sent together with others.
 fn alone(step: &Step) -> bool {
-    step.blocks || step.leaves || step.names_client || is_subscription(step)
+    let names_client = step.words.iter().any(|word| word.starts_with(ID_OF_CLIENT));
+    matches!(step.effect, Effect::Blocks | Effect::Leaves) || names_client || is_subscription(step)
 }
 
 fn is_subscription(step: &Step) -> bool {

@@ -25,7 +25,7 @@ pub struct Mutant {
     distortion: fn(&Program, &mut Trace),
     keeps_the_dead: bool,
     /// What it makes of a question that is asked when the program is over.
-    question: fn(&[Vec<u8>]) -> Option<Vec<Vec<u8>>>,
+    question: fn(&mut Vec<Vec<u8>>),
 }
 
 /// What a mutant keeps in mind.
@@ -99,7 +99,9 @@ impl Mutant {
 
     /// The question that has the engine answer as if it had the fault, for one that is asked when the program is over.
     pub fn question(&self, words: &[Vec<u8>]) -> Vec<Vec<u8>> {
-        (self.question)(words).unwrap_or_else(|| words.to_vec())
+        let mut words = words.to_vec();
+        (self.question)(&mut words);
+        words
     }
 
     /// Whether a client that left while it was blocked stays where it waits.
@@ -164,7 +166,7 @@ impl Exchange<'_> {
 }
 
 /// The control: a mutant without a fault, which is not to be noticed.
-pub const SOUND: &Mutant = &mutant("no fault", |x| x.send());
+pub const SOUND: &Mutant = &mutant("no fault", faultless);
 
 /// All mutants.
 pub fn mutants() -> impl Iterator<Item = &'static Mutant> {
@@ -179,7 +181,7 @@ const fn mutant(name: &'static str, fault: fn(&mut Exchange<'_>) -> Received) ->
         fault,
         distortion: |_, _| (),
         keeps_the_dead: false,
-        question: |_| None,
+        question: |_| (),
     }
 }
 
@@ -187,8 +189,12 @@ const fn mutant(name: &'static str, fault: fn(&mut Exchange<'_>) -> Received) ->
 const fn distorted(name: &'static str, distortion: fn(&Program, &mut Trace)) -> Mutant {
     Mutant {
         distortion,
-        ..mutant(name, |x| x.send())
+        ..mutant(name, faultless)
     }
+}
+
+fn faultless(x: &mut Exchange<'_>) -> Received {
+    x.send()
 }
 
 fn ok() -> Received {

@@ -1,12 +1,12 @@
 //! Faults of scripts and of what keys become outside of the server.
 
-use super::{Exchange, Mutant, mutant};
+use super::{Exchange, Mutant, faultless, mutant};
 use crate::frame::Frame;
 use crate::raw::Received;
 
 #[rustfmt::skip]
 pub(super) const MUTANTS: &[Mutant] = &[
-    Mutant { question: dump_without_a_field, ..mutant("DUMP of a hash leaves out a field", |x| x.send()) },
+    Mutant { question: dump_without_a_field, ..mutant("DUMP of a hash leaves out a field", faultless) },
     mutant("RESTORE sets no deadline", |x| { if x.is("RESTORE") && let Some(time) = x.words.get_mut(2) { *time = b"0".to_vec(); } x.send() }),
     mutant("XAUTOCLAIM takes what is young", |x| { if x.is("XAUTOCLAIM") && let Some(idle) = x.words.get_mut(4) { *idle = b"0".to_vec(); } x.send() }),
     mutant("XCLAIM ignores IDLE", |x| { without_option(x, "XCLAIM", b"IDLE"); x.send() }),
@@ -67,7 +67,7 @@ fn in_strings(x: &mut Exchange<'_>, what: &[u8], with: &[u8]) -> Received {
                     None => Frame::Blob(kind, bytes),
                 }
             }
-            other => other,
+            line @ Frame::Line(_) => line,
         }
     }
     match x.send() {
@@ -77,15 +77,14 @@ fn in_strings(x: &mut Exchange<'_>, what: &[u8], with: &[u8]) -> Received {
 }
 
 /// Has the engine dump a copy of a hash that lacks a field.
-fn dump_without_a_field(words: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
+fn dump_without_a_field(words: &mut Vec<Vec<u8>>) {
     const SOURCE: &str = "if redis.call('TYPE', KEYS[1]).ok == 'hash' then redis.call('COPY', KEYS[1], KEYS[2]) \
                           redis.call('HDEL', KEYS[2], redis.call('HKEYS', KEYS[2])[1]) local dump = redis.call('DUMP', KEYS[2]) \
                           redis.call('DEL', KEYS[2]) return dump end return redis.call('DUMP', KEYS[1])";
-    match words {
-        [name, key] if name == b"DUMP" => {
-            let words = [b"EVAL", SOURCE.as_bytes(), b"2", key, b"a copy"];
-            Some(words.map(<[u8]>::to_vec).to_vec())
-        }
-        _ => None,
+    if let [name, key] = words.as_slice()
+        && name == b"DUMP"
+    {
+        let dump = [b"EVAL", SOURCE.as_bytes(), b"2", key, b"a copy"];
+        *words = dump.map(<[u8]>::to_vec).to_vec();
     }
 }

@@ -1,14 +1,14 @@
 //! Faults that show in what connections are sent unasked, or late: events, messages, replies to the blocked.
 
-use super::{Mutant, distorted, mutant};
+use super::{Mutant, distorted, faultless, mutant};
 use crate::differential::{Seen, Trace, What};
 use crate::frame::Frame;
-use crate::program::Program;
+use crate::program::{Effect, Program};
 use crate::raw::Received;
 
 #[rustfmt::skip]
 pub(super) const MUTANTS: &[Mutant] = &[
-    Mutant { keeps_the_dead: true, ..mutant("a dead client is served", |x| x.send()) },
+    Mutant { keeps_the_dead: true, ..mutant("a dead client is served", faultless) },
     distorted("a deadline that passed is not told of", |_, trace| lose(trace, |_, event| event == b"expired")),
     distorted("an emptied container is not told of", |_, trace| lose(trace, |before, event| event == b"del" && TAKES.contains(&before))),
     distorted("events of the key come behind those of the event", |_, trace| turn(trace, is_of_keyspace, |other| !is_of_keyspace(other))),
@@ -117,7 +117,10 @@ fn served<'p>(program: &'p Program, trace: &Trace) -> Vec<(usize, usize, &'p [Ve
     let mut served = Vec::new();
     for (client, stream) in trace.streams.iter().enumerate() {
         for (at, seen) in stream.iter().enumerate() {
-            let step = program.steps.get(seen.step).filter(|step| step.blocks);
+            let step = program
+                .steps
+                .get(seen.step)
+                .filter(|step| step.effect == Effect::Blocks);
             if let (Some(step), What::Received(_)) = (step, &seen.what) {
                 served.push((client, at, step.words.as_slice()));
             }

@@ -5,7 +5,7 @@ use super::draw::{self, DRAWN, DWELT, READY, Ready};
 use super::entropy::Entropy;
 use super::form::{self, Form, Part};
 use super::script::SCRIPTS;
-use super::{CLIENTS, ID_OF_CLIENT, Program, Stage, Start, Step, row_name, slot};
+use super::{CLIENTS, Effect, ID_OF_CLIENT, Program, Stage, Start, Step, row_name, slot};
 use crate::compare::Order;
 
 /// A transaction of so many commands is ended.
@@ -47,7 +47,6 @@ struct Drawing {
     depth: usize,
     key: usize,
     blocks: bool,
-    names_client: bool,
 }
 
 impl Maker {
@@ -147,9 +146,11 @@ impl Maker {
             order,
             command: row_name(ready.form.name),
             options: drawing.options,
-            pause: pause.is_some(),
-            blocks: drawing.blocks,
-            names_client: drawing.names_client,
+            effect: match (&pause, drawing.blocks) {
+                (Some(_), _) => Effect::Pauses,
+                (None, true) => Effect::Blocks,
+                (None, false) => Effect::None,
+            },
             ..Step::plain(client, Vec::new())
         });
         // Looking at a due key removes it, on both servers at the same place of the program.
@@ -177,7 +178,7 @@ impl Maker {
     fn leave(&mut self, client: usize) {
         self.queued[client] = None;
         self.program.steps.push(Step {
-            leaves: true,
+            effect: Effect::Leaves,
             ..Step::plain(client, Vec::new())
         });
     }
@@ -276,7 +277,6 @@ impl Drawing {
                 self.words.push(b"0".to_vec());
             }
             "client-id" => {
-                self.names_client = true;
                 let mut word = ID_OF_CLIENT.to_vec();
                 word.push(b'1' + entropy.below(CLIENTS - 1) as u8);
                 self.words.push(word);

@@ -93,16 +93,23 @@ pub struct Step {
     pub command: String,
     /// The literal words of the grammar that were drawn.
     pub options: Vec<&'static str>,
-    /// A key falls due now: wait until it has.
-    pub pause: bool,
+    /// What it does to time or to its connection.
+    pub effect: Effect,
     /// It clears up after the command before it, and cannot be left out without that.
     pub follows: bool,
+}
+
+/// What a step does besides being answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing.
+    None,
+    /// A key falls due now: wait until it has.
+    Pauses,
     /// It may block the connection for good.
-    pub blocks: bool,
+    Blocks,
     /// No command: the connection is closed, and another one takes its place.
-    pub leaves: bool,
-    /// One of its words is [`ID_OF_CLIENT`].
-    pub names_client: bool,
+    Leaves,
 }
 
 impl Step {
@@ -119,11 +126,8 @@ impl Step {
             words,
             order: Order::Exact,
             options: Vec::new(),
-            pause: false,
+            effect: Effect::None,
             follows: false,
-            blocks: false,
-            leaves: false,
-            names_client: false,
         }
     }
 }
@@ -277,7 +281,7 @@ impl Program {
             if !std::mem::replace(&mut greeted[step.client], true) {
                 let _ = writeln!(text, "! resp{}", self.protocols[step.client]);
             }
-            if step.leaves {
+            if step.effect == Effect::Leaves {
                 text.push_str("# the connection is closed\n\n");
                 continue;
             }
@@ -288,7 +292,7 @@ impl Program {
                 Order::Set => text.push_str("~ set\n"),
                 Order::Map => text.push_str("~ map\n"),
                 Order::Near(_) | Order::Aged | Order::Kind | Order::Silence => {
-                    text.push_str("~ any\n")
+                    text.push_str("~ any\n");
                 }
             }
             text.push('\n');

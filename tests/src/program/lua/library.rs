@@ -145,7 +145,7 @@ impl Lua {
         }
     }
 
-    /// Bytes in MessagePack's form.
+    /// Bytes in the form that cmsgpack reads.
     fn packed_value(&mut self, depth: usize, out: &mut Vec<u8>) {
         let kinds = if depth < DEPTH_MAX { 8 } else { 5 };
         match self.random.u8(0..kinds) {
@@ -276,16 +276,12 @@ impl Lua {
 
     pub(super) fn strings(&mut self) {
         if self.random.bool() {
-            let spec = self.pick(&[
-                "%d", "%5d", "%-5d|", "%05d", "%+d", "%i", "%u", "%c", "%x", "%X", "%#x", "%o",
-                "%e", "%.3E", "%f", "%.2f", "%g", "%.14g", "%10.3f", "%s", "%10s|", "%-10s|",
-                "%.2s", "%q", "%%", "%", "%y", "%5.5.5d", "%123d", "%s %s",
-            ]);
+            let spec = self.pick(SPECS);
             let _ = write!(TextOf(self), "string.format, '{spec}', ");
             return if self.random.bool() {
-                self.number()
+                self.number();
             } else {
-                self.plain()
+                self.plain();
             };
         }
         let function = self.pick(&[
@@ -296,28 +292,7 @@ impl Lua {
         match function {
             "find" | "match" | "gsub" | "gmatch" => {
                 self.string();
-                let pattern = self.pick(&[
-                    "l+",
-                    "(h)(.)",
-                    "^h",
-                    "o$",
-                    "%w+",
-                    "[^%s]+",
-                    "[a-",
-                    "%",
-                    "(",
-                    "()",
-                    "%b()",
-                    "%f[%w]",
-                    ".-",
-                    "(a*(.)%w(%s*))",
-                    "[%a_]",
-                    "x*",
-                    "%1",
-                    "[]]",
-                    "l",
-                    "",
-                ]);
+                let pattern = self.pick(PATTERNS);
                 let _ = write!(TextOf(self), ", '{pattern}'");
                 match function {
                     "gsub" => {
@@ -403,3 +378,32 @@ impl Lua {
         }
     }
 }
+
+const SPECS: &[&str] = &[
+    "%d", "%5d", "%-5d|", "%05d", "%+d", "%i", "%u", "%c", "%x", "%X", "%#x", "%o", "%e", "%.3E",
+    "%f", "%.2f", "%g", "%.14g", "%10.3f", "%s", "%10s|", "%-10s|", "%.2s", "%q", "%%", "%", "%y",
+    "%5.5.5d", "%123d", "%s %s",
+];
+
+const PATTERNS: &[&str] = &[
+    "l+",
+    "(h)(.)",
+    "^h",
+    "o$",
+    "%w+",
+    "[^%s]+",
+    "[a-",
+    "%",
+    "(",
+    "()",
+    "%b()",
+    "%f[%w]",
+    ".-",
+    "(a*(.)%w(%s*))",
+    "[%a_]",
+    "x*",
+    "%1",
+    "[]]",
+    "l",
+    "",
+];

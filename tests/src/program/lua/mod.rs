@@ -77,30 +77,11 @@ impl Lua {
         }
         match self.random.u8(0..12) {
             0 => {
-                let one = self.pick(&[
-                    "{ok='FINE'}",
-                    "{ok='two words'}",
-                    "{ok=''}",
-                    "{ok=1}",
-                    "{ok={}}",
-                    "{ok='a\\r\\nb'}",
-                    "redis.status_reply('GOOD')",
-                ]);
+                let one = self.pick(STATUSES);
                 self.text(one);
             }
             1 => {
-                let one = self.pick(&[
-                    "{err='ERR mine'}",
-                    "{err='mine'}",
-                    "{err=''}",
-                    "{err=5}",
-                    "{err='-X y'}",
-                    "{err='a\\nb'}",
-                    "redis.error_reply('MINE no')",
-                    "redis.error_reply('-MINE no')",
-                    "redis.error_reply('one')",
-                    "{err='E x', ok='y'}",
-                ]);
+                let one = self.pick(FAILURES);
                 self.text(one);
             }
             2 => {
@@ -109,21 +90,7 @@ impl Lua {
                 self.text("}");
             }
             3 => {
-                let one = self.pick(&[
-                    "{big_number='12345678901234567890123'}",
-                    "{big_number='1\\r\\n2'}",
-                    "{big_number=12}",
-                    "{verbatim_string={string='hello', format='txt'}}",
-                    "{verbatim_string={string='hello', format='markdown'}}",
-                    "{verbatim_string={string='hello'}}",
-                    "{verbatim_string='x'}",
-                    "{double='1.5'}",
-                    "{double=true}",
-                    "{map=1}",
-                    "{set='x'}",
-                    "{map={}}",
-                    "{set={}}",
-                ]);
+                let one = self.pick(RESP3);
                 self.text(one);
             }
             // A map of more than one entry comes in the order of a Lua table.
@@ -319,6 +286,45 @@ impl Lua {
         self.text("'");
     }
 }
+
+const STATUSES: &[&str] = &[
+    "{ok='FINE'}",
+    "{ok='two words'}",
+    "{ok=''}",
+    "{ok=1}",
+    "{ok={}}",
+    "{ok='a\\r\\nb'}",
+    "redis.status_reply('GOOD')",
+];
+
+const FAILURES: &[&str] = &[
+    "{err='ERR mine'}",
+    "{err='mine'}",
+    "{err=''}",
+    "{err=5}",
+    "{err='-X y'}",
+    "{err='a\\nb'}",
+    "redis.error_reply('MINE no')",
+    "redis.error_reply('-MINE no')",
+    "redis.error_reply('one')",
+    "{err='E x', ok='y'}",
+];
+
+const RESP3: &[&str] = &[
+    "{big_number='12345678901234567890123'}",
+    "{big_number='1\\r\\n2'}",
+    "{big_number=12}",
+    "{verbatim_string={string='hello', format='txt'}}",
+    "{verbatim_string={string='hello', format='markdown'}}",
+    "{verbatim_string={string='hello'}}",
+    "{verbatim_string='x'}",
+    "{double='1.5'}",
+    "{double=true}",
+    "{map=1}",
+    "{set='x'}",
+    "{map={}}",
+    "{set={}}",
+];
 
 /// Lets text be written to a source.
 struct TextOf<'a>(&'a mut Lua);

@@ -20,7 +20,7 @@ impl Lua {
         for _ in 0..self.random.u8(1..5) {
             let command = self.pick(COMMANDS);
             let call = self.pick(&["call", "pcall"]);
-            let _ = write!(TextOf(self), "local r = redis.{call}({command})\n");
+            let _ = writeln!(TextOf(self), "local r = redis.{call}({command})");
         }
         let last = self.pick(&[
             "return r",
