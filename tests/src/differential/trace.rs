@@ -38,10 +38,11 @@ impl Trace {
 }
 
 impl Trace {
-    /// Brings messages that tell a subscriber of one event by several patterns into one order, and the events of keys that were
+    /// Brings the names of channels that are left at once, messages that tell a subscriber of one event by several patterns into one order, and the events of keys that were
     /// missed one after the other: the server's is that of a hash table with a random seed.
     pub(super) fn sort_patterns(&mut self) {
         for stream in &mut self.streams {
+            sort_names(stream);
             sort_runs(stream, |seen| match &seen.what {
                 What::Received(Received::Frame(frame)) => Some(frame),
                 _ => None,
@@ -50,6 +51,30 @@ impl Trace {
                 if let What::Received(Received::Frame(Frame::Items(_, items))) = &mut seen.what {
                     sort_runs(items, |item| Some(item));
                 }
+            }
+        }
+    }
+}
+
+/// Without arguments UNSUBSCRIBE ends subscriptions in the order of a table too. The numbers that count them down stay.
+fn sort_names(stream: &mut [Seen]) {
+    fn ended(seen: &Seen) -> Option<&[Frame]> {
+        match &seen.what {
+            What::Received(Received::Frame(frame)) if frame.confirms() => match frame {
+                Frame::Items(_, items) => items.get(1..2),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+    for run in stream.chunk_by_mut(|one, other| ended(one).is_some() && ended(other).is_some()) {
+        let mut names: Vec<Frame> = run.iter().filter_map(ended).flatten().cloned().collect();
+        names.sort();
+        for (seen, name) in run.iter_mut().zip(names) {
+            if let What::Received(Received::Frame(Frame::Items(_, items))) = &mut seen.what
+                && let Some(place) = items.get_mut(1)
+            {
+                *place = name;
             }
         }
     }

@@ -27,6 +27,7 @@ pub(super) struct Maker {
     /// Which key it dwells on.
     key: usize,
     stage: Stage,
+    tells_of_misses: bool,
 }
 
 /// A command while its words are drawn.
@@ -71,9 +72,11 @@ impl Maker {
             stretches: [first, second].map(|at| usize::from(at) * DWELT.len() / 256),
             key: usize::from(key),
             stage,
+            tells_of_misses: false,
         };
         if stage == Stage::Notified {
             let classes = CLASSES[usize::from(style) % CLASSES.len()];
+            maker.tells_of_misses = classes.contains('m');
             maker.line(0, &format!("CONFIG SET notify-keyspace-events {classes}"));
             maker.line(2, "PSUBSCRIBE __key*__:*");
             maker.line(3, SUBSCRIPTIONS[usize::from(key) % SUBSCRIPTIONS.len()]);
@@ -168,7 +171,10 @@ impl Maker {
         match self.stage {
             Stage::Notified if listens => 2 + entropy.below(2),
             // Whoever speaks RESP3 can do anything and still hears, what it causes itself included.
-            Stage::Notified if entropy.below(6) == 5 => 2 + usize::from(entropy.below(8) > 0),
+            // Among the events that tell of misses XREAD's come in the middle of its reply.
+            Stage::Notified if entropy.below(6) == 5 => {
+                2 + usize::from(!self.tells_of_misses && entropy.below(8) > 0)
+            }
             Stage::Blocking if form.stage == Stage::Blocking => 1 + entropy.below(3),
             Stage::Blocking => [0, 0, 0, 1, 2, 3][entropy.below(6)],
             _ => usize::from(entropy.below(4) == 3),
