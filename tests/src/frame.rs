@@ -19,6 +19,9 @@ pub enum Frame {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed(pub String);
 
+/// How a message begins.
+const MESSAGES: [&[u8]; 3] = [b"message", b"pmessage", b"smessage"];
+
 /// Deeper replies than this do not occur; the limit guards the recursion.
 const DEPTH_MAX: usize = 128;
 
@@ -45,6 +48,32 @@ impl Frame {
         }
     }
 
+    /// What a push of several words, or in RESP2 an array that stands for one, begins with.
+    fn head(&self) -> Option<&[u8]> {
+        let Frame::Items(b'>' | b'*', items) = self else {
+            return None;
+        };
+        match items.as_slice() {
+            [Frame::Blob(_, head), _, _] | [Frame::Blob(_, head), _, _, _] => Some(head),
+            _ => None,
+        }
+    }
+
+    /// Whether this answers a subscription, or its end. In RESP2 it looks like any reply.
+    pub fn confirms(&self) -> bool {
+        self.head().is_some_and(|head| head.ends_with(b"subscribe"))
+    }
+
+    /// Whether this is a message that was not asked for. In RESP2 it looks like any reply.
+    pub fn is_message(&self) -> bool {
+        self.head().is_some_and(|head| MESSAGES.contains(&head)) || self.is_out_of_band()
+    }
+
+    /// Whether this is none of the items of the reply that it comes in the middle of.
+    fn is_out_of_band(&self) -> bool {
+        matches!(self, Frame::Items(b'>', _)) && !self.confirms()
+    }
+
     /// The bytes of the reply.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -60,7 +89,7 @@ impl Frame {
                 out.extend_from_slice(bytes);
             }
             Frame::Items(kind, items) => {
-                let count = items.len() / per_entry(*kind);
+                let count = count(*kind, items);
                 out.extend_from_slice(format!("{}{count}\r\n", *kind as char).as_bytes());
                 for item in items {
                     item.write(out);
@@ -82,7 +111,7 @@ impl Frame {
                 ]
             }
             Frame::Items(kind, items) => {
-                let head = format!("{}{}", *kind as char, items.len() / per_entry(*kind));
+                let head = format!("{}{}", *kind as char, count(*kind, items));
                 std::iter::once(head)
                     .chain(items.iter().flat_map(Frame::to_lines))
                     .collect()
@@ -111,9 +140,14 @@ impl Frame {
                 }
             }
             Some(kind @ (b'*' | b'~' | b'>' | b'%')) if head != b"*-1" => {
-                let len = length(&head[1..])? * per_entry(*kind);
-                let items = (0..len).map(|_| Frame::from_lines(lines));
-                Ok(Frame::Items(*kind, items.collect::<Result<_, _>>()?))
+                let mut missing = length(&head[1..])? * per_entry(*kind);
+                let mut items = Vec::new();
+                while missing > 0 {
+                    let item = Frame::from_lines(lines)?;
+                    missing -= usize::from(!item.is_out_of_band());
+                    items.push(item);
+                }
+                Ok(Frame::Items(*kind, items))
             }
             Some(b'+' | b'-' | b':' | b'_' | b',' | b'#' | b'(' | b'$' | b'*') => {
                 Ok(Frame::Line(head))
@@ -144,12 +178,13 @@ fn parse_at(bytes: &[u8], at: usize, depth: usize) -> Result<Option<(Frame, usiz
             if depth == DEPTH_MAX {
                 return Err(Malformed("a reply nested too deep".into()));
             }
-            let count = length(&line[1..])? * per_entry(*kind);
+            let mut missing = length(&line[1..])? * per_entry(*kind);
             let mut items = Vec::new();
-            for _ in 0..count {
+            while missing > 0 {
                 let Some((item, next)) = parse_at(bytes, end, depth + 1)? else {
                     return Ok(None);
                 };
+                missing -= usize::from(!item.is_out_of_band());
                 items.push(item);
                 end = next;
             }
@@ -160,6 +195,12 @@ fn parse_at(bytes: &[u8], at: usize, depth: usize) -> Result<Option<(Frame, usiz
         }
         _ => Err(Malformed(format!("not a reply: {:?}", printable(line)))),
     }
+}
+
+/// The number that stands in front of a reply of several: pushes in the middle of it do not count.
+fn count(kind: u8, items: &[Frame]) -> usize {
+    let own = items.iter().filter(|item| !item.is_out_of_band());
+    own.count() / per_entry(kind)
 }
 
 fn per_entry(kind: u8) -> usize {
@@ -224,6 +265,8 @@ mod tests {
             b"*2\r\n:1\r\n*0\r\n",
             b"%1\r\n+k\r\n,0.10000000000000001\r\n",
             b"=7\r\ntxt:abc\r\n",
+            b"*2\r\n:1\r\n>3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n:2\r\n",
+            b"*1\r\n>3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n",
             b"_\r\n",
             b"#t\r\n",
         ] {

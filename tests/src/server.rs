@@ -99,11 +99,6 @@ impl Backend {
         }
     }
 
-    /// Forgets all data and scripts, for a test that runs many programs on one server.
-    pub fn empty(&self) {
-        empty(&mut self.raw());
-    }
-
     /// A new connection for bytes.
     pub fn raw(&self) -> Raw {
         match (&self.host, self.kind) {

@@ -9,22 +9,26 @@
     reason = "a test that cannot go on ends there, and tells what it has covered"
 )]
 
-use std::cell::RefCell;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use fakeserver::Server;
+use fakeserver::config::Permission;
+use fakeserver::{Config, Server};
 use proptest::strategy::{Strategy, ValueTree};
-use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
-use tests::differential::{Coverage, Side, compare};
-use tests::mutants::MUTANTS;
+use proptest::test_runner::{Config as Cases, RngAlgorithm, TestRng, TestRunner};
+use tests::differential::{Coverage, Remains, Side, compare, exchange};
+use tests::mutants::{Mutant, SOUND, mutants};
 use tests::program::{Program, programs, rows_left_out, rows_without_grammar, sweep, targets};
 use tests::server::{Backend, Kind, real_url};
 use tests::transcript::Transcript;
 
 /// Programs on a developer's machine, and on continuous integration.
 const PROGRAMS: u32 = 300;
-const PROGRAMS_CI: u32 = 2000;
+const PROGRAMS_CI: u32 = 10_000;
+
+/// Programs run at the same time: one on the reference, while the other one's replies come from the fake and are compared.
+const WORKERS: usize = 2;
 
 /// Commands of a hundred that have to succeed: programs of errors would compare little.
 const SUCCESS_RATE_MIN: usize = 60;
@@ -46,94 +50,114 @@ fn seed() -> u64 {
     number("DIFFERENTIAL_SEED").unwrap_or(1)
 }
 
-fn runner(cases: u32, seed: u64) -> TestRunner {
-    let config = Config {
-        cases,
-        failure_persistence: None,
-        max_shrink_iters: 3000,
-        ..Config::default()
-    };
+fn runner(seed: u64) -> TestRunner {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
+    TestRunner::new_with_rng(
+        Cases::default(),
+        TestRng::from_seed(RngAlgorithm::ChaCha, &bytes),
+    )
 }
 
-/// The server whose answers are right.
-struct Reference {
-    real: Option<Backend>,
+/// The sweep, then so many random programs.
+fn all_programs(count: u32) -> impl Iterator<Item = Program> {
+    let (strategy, mut runner) = (programs(), runner(seed()));
+    let random = (0..count).map(move |_| strategy.new_tree(&mut runner).unwrap().current());
+    sweep(seed()).into_iter().chain(random)
 }
 
-impl Reference {
-    fn new() -> Reference {
-        Reference {
-            real: real_url().map(|_| Backend::start(Kind::Real)),
-        }
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
-    /// Runs `with` on the reference, empty and with its first settings.
-    fn fresh<T>(&self, with: impl FnOnce(&Backend) -> T) -> T {
-        let Some(real) = &self.real else {
-            return with(&Backend::start(Kind::Tcp));
-        };
-        real.empty();
-        let mut control = real.raw();
-        for (name, value) in Program::settings() {
-            control.call(&["CONFIG", "SET", name, value]);
-        }
-        with(real)
-    }
+/// A fake in memory; `seed` is that of its hash tables.
+fn fake(seed: u64) -> Backend {
+    Backend::from_fake(Server::builder().config(config()).seed(seed).build())
+}
 
-    fn compare(&self, program: &Program, coverage: &mut Coverage) -> Result<(), String> {
-        // Another seed than the default, so that the reference's hash tables are in another order if it is a fake too.
-        let subject = Backend::from_fake(Server::builder().seed(0x5eed).build());
-        self.fresh(|reference| {
-            compare(
-                program,
-                &mut Side::new(reference),
-                &mut Side::new(&subject),
-                coverage,
-            )
-            .map_err(|difference| difference.to_string())
-        })
+fn config() -> Config {
+    Config {
+        enable_debug_command: Permission::Yes,
+        ..Config::default()
     }
+}
+
+/// The server whose answers are right: the real one, or a fake with a socket.
+fn reference() -> Backend {
+    match real_url() {
+        Some(_) => Backend::start(Kind::Real),
+        None => Backend::start(Kind::Tcp),
+    }
+}
+
+/// Runs a program on both servers. The reference is free for the next one while the fake still runs.
+fn check(
+    program: &Program,
+    reference: &Mutex<Side<'_>>,
+    coverage: &mut Coverage,
+) -> Result<(), String> {
+    let (want, want_remains) = {
+        let mut reference = lock(reference);
+        reference.empty();
+        (reference.run(program), Remains::of(&mut reference))
+    };
+    // Another seed than the default, so that the reference's hash tables are in another order if it is a fake too.
+    let subject = fake(0x5eed);
+    let mut subject = Side::new(&subject);
+    let (got, remains) = (subject.run(program), Remains::of(&mut subject));
+    compare(program, &want, &got, coverage).map_err(|difference| difference.to_string())?;
+    let differ = |why: String| format!("what is left behind: {why}\nof the program\n{program:?}");
+    want_remains.compare(&remains).map_err(differ)?;
+    let mut reference = lock(reference);
+    reference.empty();
+    subject.empty();
+    exchange(&[&want_remains, &remains], &mut reference, &mut subject).map_err(differ)
 }
 
 #[test]
 fn random_programs_get_the_same_replies() {
-    let reference = Reference::new();
-    let coverage = RefCell::new(Coverage::default());
-    let run = |program: &Program| reference.compare(program, &mut coverage.borrow_mut());
-    let mut failures = Vec::new();
-    for program in sweep(seed()) {
-        if run(&program).is_err() && failures.len() < FAILURES_MAX {
-            let program = program.shrink(|shorter| run(shorter).is_err());
-            failures.extend(run(&program).err().map(|why| (why, program)));
+    let backend = reference();
+    let reference = Mutex::new(Side::new(&backend));
+    let programs = Mutex::new(all_programs(programs_count()).enumerate());
+    let coverage = Mutex::new(Coverage::default());
+    let failures = Mutex::new(Vec::new());
+    let work = || {
+        let mut covered = Coverage::default();
+        while lock(&failures).len() < FAILURES_MAX {
+            let Some((at, program)) = lock(&programs).next() else {
+                break;
+            };
+            if let Err(why) = check(&program, &reference, &mut covered) {
+                lock(&failures).push((at, program, why));
+            }
         }
-    }
-    let outcome = runner(programs_count(), seed()).run(&programs(), |program| {
-        run(&program).map_err(TestCaseError::fail)
+        lock(&coverage).merge(&covered);
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(work);
+        }
     });
-    match outcome {
-        Ok(()) => {}
-        Err(TestError::Abort(why)) => panic!("the programs ended early: {why}"),
-        Err(TestError::Fail(panic, program)) => {
-            let program = program.shrink(|shorter| run(shorter).is_err());
-            let why = run(&program).err().unwrap_or_else(|| panic.to_string());
-            failures.push((why, program));
-        }
+    let coverage = lock(&coverage).clone();
+    tell(&coverage);
+    let mut failures = std::mem::take(&mut *lock(&failures));
+    failures.sort_by_key(|(at, ..)| *at);
+    let mut texts = Vec::new();
+    for (at, program, first) in failures {
+        let why = |program: &Program| check(program, &reference, &mut Coverage::default());
+        let short = program.shrink(|shorter| why(shorter).is_err());
+        let difference = why(&short).err();
+        let difference = difference.unwrap_or_else(|| format!("only once: {first}"));
+        keep(at, &short, &backend);
+        texts.push(format!("program {at}: {difference}"));
     }
-    tell(&coverage.borrow());
-    for (at, (_, program)) in failures.iter().enumerate() {
-        reference.fresh(|backend| keep(at, program, backend));
-    }
-    let texts: Vec<&str> = failures.iter().map(|(why, _)| why.as_str()).collect();
     assert!(
-        failures.is_empty(),
-        "{} differences:\n{}",
-        failures.len(),
+        texts.is_empty(),
+        "{} differences, seed {}:\n{}",
+        texts.len(),
+        seed(),
         texts.join("\n\n")
     );
-    let coverage = coverage.into_inner();
     let missed: Vec<String> = targets()
         .iter()
         .filter(|target| !coverage.has(target))
@@ -157,7 +181,9 @@ fn tell(coverage: &Coverage) {
     }
     let _ = writeln!(
         std::io::stderr(),
-        "differential: {} commands against {}, {} % succeed, {} rows and options, {} rows left out",
+        "differential: {} programs besides the sweep, seed {}, {} commands against {}, {} % succeed, {} rows and options, {} rows left out",
+        programs_count(),
+        seed(),
         coverage.commands(),
         if real_url().is_some() {
             "redis-server"
@@ -189,36 +215,50 @@ fn every_row_of_the_table_has_a_grammar_or_a_reason_to_be_left_out() {
     assert_eq!(rows_without_grammar(), Vec::<&str>::new());
 }
 
-/// Programs after which a mutant counts as not caught.
+/// How an engine with a fault differs from one without.
+fn caught(program: &Program, mutant: &'static Mutant) -> Result<(), String> {
+    let (right, faulty) = (fake(0), fake(0));
+    let (mut right, mut faulty) = (Side::new(&right), Side::mutated(&faulty, mutant));
+    let (want, got) = (right.run(program), faulty.run(program));
+    let (expected, found) = (Remains::of(&mut right), Remains::of(&mut faulty));
+    compare(program, &want, &got, &mut Coverage::default()).map_err(|why| why.to_string())?;
+    expected.compare(&found)?;
+    right.empty();
+    faulty.empty();
+    exchange(&[&expected, &found], &mut right, &mut faulty)
+}
+
+/// Programs after which a mutant counts as not caught; a run on continuous integration has as many and more.
 const MUTANT_PROGRAMS: u32 = 1500;
 
 #[test]
 fn every_mutant_of_the_engine_is_caught() {
-    assert!(MUTANTS.len() >= 20);
-    let mut missed = Vec::new();
-    let swept = sweep(seed());
-    for mutant in MUTANTS {
-        let caught = |program: &Program| {
-            let (right, faulty) = (Backend::start(Kind::Memory), Backend::start(Kind::Memory));
-            let mut coverage = Coverage::default();
-            let outcome = compare(
-                program,
-                &mut Side::new(&right),
-                &mut Side::mutated(&faulty, mutant),
-                &mut coverage,
-            );
-            outcome.is_err()
-        };
-        if swept.iter().any(caught) {
-            println!("swept: {}", mutant.name);
-            continue;
+    assert!(mutants().count() >= 50);
+    // In any order, since the sweep comes to some commands late.
+    let mut programs: Vec<Program> = all_programs(MUTANT_PROGRAMS).collect();
+    fastrand::Rng::with_seed(seed()).shuffle(&mut programs);
+    let (mutants, missed) = (Mutex::new(mutants()), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(mutant) = { lock(&mutants).next() } {
+            let mut programs = programs.iter();
+            match programs.position(|program| caught(program, mutant).is_err()) {
+                Some(at) => println!("program {at}: {}", mutant.name),
+                None => lock(&missed).push(mutant.name),
+            }
         }
-        let mut random = runner(MUTANT_PROGRAMS, seed());
-        let mut programs = (0..MUTANT_PROGRAMS).map(|_| programs().new_tree(&mut random).unwrap());
-        match programs.position(|program| caught(&program.current())) {
-            Some(at) => println!("program {at}: {}", mutant.name),
-            None => missed.push(mutant.name),
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(work);
         }
-    }
+    });
+    let missed = lock(&missed);
     assert!(missed.is_empty(), "not caught: {}", missed.join("; "));
+}
+
+#[test]
+fn an_engine_without_a_fault_is_not_caught() {
+    for program in all_programs(PROGRAMS) {
+        assert_eq!(caught(&program, SOUND), Ok(()));
+    }
 }

@@ -115,11 +115,19 @@ impl Step {
             .value(read_bits(bytes, self.offset, self.encoding.bits))
     }
 
+    /// Redis reckons the room above a value in 64 bits; where that wraps, a very small one is taken for too large a one.
+    fn saturates_upwards(&self, value: i64) -> bool {
+        let room = (self.encoding.max() as i64).wrapping_sub(value);
+        let narrow = self.encoding.is_signed && self.encoding.bits < 64;
+        narrow && self.overflow == Overflow::Saturate && room < 0
+    }
+
     /// Runs this on a string that is long enough; the reply, and whether the string is another one now.
     fn run(&self, bytes: &mut [u8]) -> (Reply, bool) {
         let old = self.read(bytes);
         let wanted = match self.operation {
             Operation::Get => return (Reply::Integer(old as i64), false),
+            Operation::Set(value) if self.saturates_upwards(value) => self.encoding.max(),
             // An unsigned field takes a negative value for the large number with the same bits.
             Operation::Set(value) if self.encoding.is_signed => i128::from(value),
             Operation::Set(value) => i128::from(value as u64),

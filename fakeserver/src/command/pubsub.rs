@@ -82,7 +82,8 @@ fn unsubscribe(call: &mut ControlCall<'_>) -> CommandResult {
 }
 
 fn begin(call: &mut ControlCall<'_>, topic: Topic, kind: &str) -> CommandResult {
-    if call.caller == Caller::Script {
+    // For the others Redis makes an exception inside of MULTI.
+    if call.caller == Caller::Script || topic == Topic::Shard && call.caller == Caller::Exec {
         let name = call.row.name();
         return Err(CommandError::custom(format!(
             "ERR {name} isn't allowed for a DENY BLOCKING client"

@@ -100,6 +100,8 @@ fn store(call: &mut WriteCall<'_>, algebra: Algebra, event: Event) -> CommandRes
     let mut args = call.args();
     let destination = args.next()?;
     let sets = read_all(call.keyspace, args.rest())?;
+    // An intersection with nothing is known to be empty before Redis answers.
+    let is_clear = algebra == Algebra::Intersection && sets.iter().any(Option::is_none);
     let result = algebra.combine(&sets, SetLimits::of(call.config), call.keyspace.seed());
     let len = result.len();
     if len > 0 {
@@ -107,7 +109,9 @@ fn store(call: &mut WriteCall<'_>, algebra: Algebra, event: Event) -> CommandRes
         call.keyspace.answer_here();
         call.keyspace.changed(destination, event);
     } else if call.keyspace.remove(destination).is_some() {
-        call.keyspace.answer_here();
+        if !is_clear {
+            call.keyspace.answer_here();
+        }
         call.keyspace.changed(destination, Event::generic("del"));
     }
     Ok(Reply::count(len))

@@ -306,7 +306,9 @@ fn weigh(
         };
         Ok(Weighed { element, weight })
     };
-    elements.into_iter().map(weigh).collect()
+    // All of them are looked at, even behind one that is no number: what is missing is told of.
+    let weighed: Vec<_> = elements.into_iter().map(weigh).collect();
+    weighed.into_iter().collect()
 }
 
 /// Reads what C's `strtod` takes: blanks in front are allowed, nothing at all is 0, a NUL ends it. Errors: anything else.

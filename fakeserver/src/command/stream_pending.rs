@@ -24,7 +24,7 @@ pub(super) const FAMILY: Family = Family::new(Group::Stream, &[
 fn xack(call: &mut WriteCall<'_>) -> CommandResult {
     let mut args = call.args();
     let (key, group) = (args.next()?, args.next()?);
-    let stream = call.keyspace.peek::<Stream>(key)?;
+    let stream = call.keyspace.read::<Stream>(key)?;
     if !stream.is_some_and(|stream| stream.groups().contains_key(group)) {
         return Ok(Reply::Integer(0));
     }
@@ -43,6 +43,8 @@ fn xack(call: &mut WriteCall<'_>) -> CommandResult {
 fn xautoclaim(call: &mut WriteCall<'_>) -> CommandResult {
     let mut args = call.args();
     let (key, group, consumer) = (args.next()?, args.next()?, args.next()?);
+    // Redis looks for the key before anything else, and tells of a miss even if the arguments are wrong.
+    call.keyspace.read_any(key);
     let min_idle_ms = parse_min_idle(args.next()?, "XAUTOCLAIM")?;
     let start = parse_start(args.next()?)?;
     let (mut count, mut is_just_id) = (100, false);
@@ -98,6 +100,7 @@ fn xautoclaim(call: &mut WriteCall<'_>) -> CommandResult {
 fn xclaim(call: &mut WriteCall<'_>) -> CommandResult {
     let mut args = call.args();
     let (key, group, consumer) = (args.next()?, args.next()?, args.next()?);
+    call.keyspace.read_any(key);
     must_have_group(call.keyspace, key, group)?;
     let min_idle_ms = parse_min_idle(args.next()?, "XCLAIM")?;
     let mut ids = Vec::new();
@@ -174,7 +177,7 @@ fn pending_from(
 }
 
 fn must_have_group(keyspace: &Keyspace, key: &[u8], group: &[u8]) -> Result<(), CommandError> {
-    let stream = keyspace.read::<Stream>(key)?;
+    let stream = keyspace.peek::<Stream>(key)?;
     if stream.is_some_and(|stream| stream.groups().contains_key(group)) {
         Ok(())
     } else {

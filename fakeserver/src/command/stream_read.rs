@@ -51,7 +51,8 @@ fn xread(call: &mut ReadCall<'_>) -> CommandResult {
             // Who waited is told of the one stream that woke it, and of the first id that it named for it.
             Some(woken_by) if woken_by != *key || !found.is_empty() => continue,
             Some(_) => call.keyspace.peek::<Stream>(key).unwrap_or(None),
-            None => call.keyspace.peek::<Stream>(key)?,
+            // Redis looks for the key a second time here, and tells of a second miss.
+            None => call.keyspace.read::<Stream>(key)?,
         };
         let Some(stream) = stream else {
             continue;
@@ -167,7 +168,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// Whether there are entries that no consumer of the group got yet.
     fn has_new(&self, keyspace: &Keyspace, key: &[u8]) -> Result<bool, CommandError> {
-        let stream = keyspace.peek::<Stream>(key)?;
+        let stream = keyspace.read::<Stream>(key)?;
         Ok(stream.is_some_and(|stream| {
             let group = stream.groups().get(self.group);
             group

@@ -51,7 +51,8 @@ fn operation_of_many(
 ) -> mlua::Result<i32> {
     let args = Arguments::new(lua, values);
     let mut result = number(&args, 1)?;
-    for position in 2..=args.len() {
+    // The last argument is looked at first, as an error tells.
+    for position in (2..=args.len()).rev() {
         result = operation(result, number(&args, position)?);
     }
     Ok(result)

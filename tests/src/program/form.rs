@@ -1,5 +1,6 @@
 //! [`Form`]: a command's grammar, taken apart.
 
+use super::Stage;
 use crate::compare::Order;
 
 /// A command and what its arguments look like.
@@ -17,6 +18,8 @@ pub(super) struct Form {
     pub runs: bool,
     /// It can only fail here.
     pub fails: bool,
+    /// The stage on which it is drawn; those of the plain one are drawn everywhere.
+    pub stage: Stage,
     /// Why it is never sent.
     pub silent: Option<&'static str>,
 }
@@ -34,6 +37,7 @@ pub(super) const fn form(name: &'static str, grammar: &'static str) -> Form {
         then_delete: false,
         runs: false,
         fails: false,
+        stage: Stage::Plain,
         silent: None,
     }
 }
@@ -68,6 +72,18 @@ impl Form {
 
     pub(super) const fn runs(mut self) -> Form {
         self.runs = true;
+        self
+    }
+
+    /// It is drawn where keyspace events and messages are heard.
+    pub(super) const fn notified(mut self) -> Form {
+        self.stage = Stage::Notified;
+        self
+    }
+
+    /// It is drawn where connections block for good.
+    pub(super) const fn blocking(mut self) -> Form {
+        self.stage = Stage::Blocking;
         self
     }
 

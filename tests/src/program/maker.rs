@@ -1,75 +1,21 @@
 //! [`Maker`]: draws to commands.
 
-use std::sync::LazyLock;
-
+use super::data::{CLASSES, LARGE, LAST, SMALL, SUBSCRIPTIONS};
+use super::draw::{self, DRAWN, DWELT, READY, Ready};
 use super::entropy::Entropy;
-use super::form::{self, Form, Part, RARE};
-use super::grammar::MILLIS;
+use super::form::{self, Form, Part};
 use super::script::SCRIPTS;
-use super::{CLIENTS, Program, Start, Step, find, grammar, row_name, slot};
+use super::{CLIENTS, Effect, ID_OF_CLIENT, Program, Stage, Start, Step, row_name, slot};
 use crate::compare::Order;
 
 /// A transaction of so many commands is ended.
 const QUEUE_MAX: usize = 6;
-
-/// Draws from here on keep to the program's stretches of the grammar, of so many forms each.
-const DWELL: usize = 1 << 15;
-const STRETCH_LEN: usize = 8;
 
 /// Deeper commands inside of commands are not drawn.
 const DEPTH_MAX: usize = 1;
 
 /// Seconds since the epoch, far ahead.
 const FUTURE: usize = 4_102_444_800;
-
-/// A form with its grammar taken apart.
-struct Ready {
-    form: &'static Form,
-    parts: Vec<Part>,
-    /// It holds another command.
-    nests: bool,
-}
-
-/// The forms of the rows that there are.
-static READY: LazyLock<Vec<Ready>> = LazyLock::new(|| {
-    let there = |form: &&Form| form.silent.is_none() && find(form.name).is_some();
-    let ready = |form: &'static Form| Ready {
-        form,
-        parts: form::parse(form.grammar),
-        nests: ["script", "sha", "command"].contains(&form.grammar),
-    };
-    grammar::FORMS.iter().filter(there).map(ready).collect()
-});
-
-/// Indices of [`READY`], each as often as its weight says.
-static DRAWN: LazyLock<Vec<usize>> = LazyLock::new(|| {
-    let weighted = |(at, ready): (usize, &Ready)| vec![at; ready.form.weight as usize];
-    READY.iter().enumerate().flat_map(weighted).collect()
-});
-
-/// Forms that a program can dwell on: none that waits, or that spoils all other data.
-static DWELT: LazyLock<Vec<usize>> = LazyLock::new(|| {
-    let common = |at: &usize| READY[*at].form.weight > RARE;
-    (0..READY.len()).filter(common).collect()
-});
-
-/// For each form a number that draws it.
-pub(super) fn first_draws() -> Vec<u16> {
-    let first = |form: usize| DRAWN.iter().position(|drawn| *drawn == form);
-    (0..READY.len())
-        .filter_map(first)
-        .map(|at| at as u16)
-        .collect()
-}
-
-/// The options of the form that a number draws, and the empty one.
-pub(super) fn options(which: u16) -> Vec<&'static str> {
-    let mut options = vec![""];
-    if let Some(form) = DRAWN.get(usize::from(which)) {
-        form::literals(&READY[*form].parts, &mut options);
-    }
-    options
-}
 
 /// Makes a program command by command.
 pub(super) struct Maker {
@@ -80,6 +26,8 @@ pub(super) struct Maker {
     stretches: [usize; 2],
     /// Which key it dwells on.
     key: usize,
+    stage: Stage,
+    tells_of_misses: bool,
 }
 
 /// A command while its words are drawn.
@@ -99,47 +47,68 @@ struct Drawing {
     serial: usize,
     depth: usize,
     key: usize,
+    blocks: bool,
 }
 
 impl Maker {
     pub(super) fn new(start: Start) -> Maker {
-        let [style, first, second, key] = start;
+        let [style, first, second, key, _] = start;
+        let stage = Stage::of(start);
+        let (even, odd) = if style.is_multiple_of(2) {
+            ("2", "3")
+        } else {
+            ("3", "2")
+        };
+        let protocols = match stage {
+            Stage::Notified => [even, odd, "2", "3"],
+            _ => [even, odd, even, odd],
+        };
         let mut maker = Maker {
             program: Program {
-                protocols: if style.is_multiple_of(2) {
-                    ["2", "3"]
-                } else {
-                    ["3", "2"]
-                },
+                protocols,
                 steps: Vec::new(),
             },
             queued: [None; CLIENTS],
             stretches: [first, second].map(|at| usize::from(at) * DWELT.len() / 256),
             key: usize::from(key),
+            stage,
+            tells_of_misses: false,
         };
+        if stage == Stage::Notified {
+            let classes = CLASSES[usize::from(style) % CLASSES.len()];
+            maker.tells_of_misses = classes.contains('m');
+            maker.line(0, &format!("CONFIG SET notify-keyspace-events {classes}"));
+            maker.line(2, "PSUBSCRIBE __key*__:*");
+            maker.line(3, SUBSCRIPTIONS[usize::from(key) % SUBSCRIPTIONS.len()]);
+        }
         let lines = match style / 64 {
             0 => return maker,
             1 | 2 => SMALL,
             _ => LARGE,
         };
         for line in lines {
-            let words = line.split(' ').map(|word| match word {
-                "L" => vec![b'L'; 70],
-                word => word.as_bytes().to_vec(),
-            });
-            let words: Vec<Vec<u8>> = words.collect();
-            if fakeserver::command::lookup(&words[0]).is_some() {
-                maker.plain(0, words);
-            }
+            maker.line(0, line);
         }
         maker
+    }
+
+    fn line(&mut self, client: usize, line: &str) {
+        let words = line.split(' ').map(|word| match word {
+            "L" => vec![b'L'; 70],
+            word => word.as_bytes().to_vec(),
+        });
+        self.plain(client, words.collect());
     }
 
     /// Adds the command that a draw stands for, and what has to follow it.
     pub(super) fn add(&mut self, which: u16, bytes: &[u8]) {
         let mut entropy = Entropy::new(bytes);
-        // The first connection sends most commands; the other one gets between.
-        let client = usize::from(entropy.below(4) == 3);
+        let ready = &READY[draw::form(self.stage, self.stretches, usize::from(which))];
+        let client = self.client(ready.form, &mut entropy);
+        if self.stage != Stage::Plain && client > 0 && entropy.seldom() {
+            self.leave(client);
+            return;
+        }
         if self.queued[client].is_some_and(|queued| queued >= QUEUE_MAX) {
             let end: &[u8] = if entropy.below(8) == 7 {
                 b"DISCARD"
@@ -149,7 +118,6 @@ impl Maker {
             self.plain(client, vec![end.to_vec()]);
             return;
         }
-        let ready = &READY[self.form(usize::from(which))];
         let mut drawing = Drawing {
             serial: self.program.steps.len(),
             key: self.key,
@@ -181,8 +149,12 @@ impl Maker {
             order,
             command: row_name(ready.form.name),
             options: drawing.options,
-            pause: pause.is_some(),
-            follows: false,
+            effect: match (&pause, drawing.blocks) {
+                (Some(_), _) => Effect::Pauses,
+                (None, true) => Effect::Blocks,
+                (None, false) => Effect::None,
+            },
+            ..Step::plain(client, Vec::new())
         });
         // Looking at a due key removes it, on both servers at the same place of the program.
         if let Some(key) = pause {
@@ -193,13 +165,28 @@ impl Maker {
         }
     }
 
-    /// The form that a number stands for: any, or, in the upper half, one of the program's stretches.
-    fn form(&self, which: usize) -> usize {
-        if which < DWELL {
-            return DRAWN[which % DRAWN.len()];
+    /// The connection that sends a command. The first one sends most; the others get between.
+    fn client(&self, form: &Form, entropy: &mut Entropy<'_>) -> usize {
+        let listens = form.stage == Stage::Notified && form.name.ends_with("SUBSCRIBE");
+        match self.stage {
+            Stage::Notified if listens => 2 + entropy.below(2),
+            // Whoever speaks RESP3 can do anything and still hears, what it causes itself included.
+            // Among the events that tell of misses XREAD's come in the middle of its reply.
+            Stage::Notified if entropy.below(6) == 5 => {
+                2 + usize::from(!self.tells_of_misses && entropy.below(8) > 0)
+            }
+            Stage::Blocking if form.stage == Stage::Blocking => 1 + entropy.below(3),
+            Stage::Blocking => [0, 0, 0, 1, 2, 3][entropy.below(6)],
+            _ => usize::from(entropy.below(4) == 3),
         }
-        let stretch = self.stretches[which % 2];
-        DWELT[(stretch + which / 2 % STRETCH_LEN) % DWELT.len()]
+    }
+
+    fn leave(&mut self, client: usize) {
+        self.queued[client] = None;
+        self.program.steps.push(Step {
+            effect: Effect::Leaves,
+            ..Step::plain(client, Vec::new())
+        });
     }
 
     /// The program, with its transactions ended.
@@ -210,15 +197,9 @@ impl Maker {
             }
         }
         for (line, order) in LAST {
-            let words: Vec<Vec<u8>> = line
-                .split(' ')
-                .map(|word| word.as_bytes().to_vec())
-                .collect();
-            if fakeserver::command::lookup(&words[0]).is_some() {
-                self.plain(0, words);
-                if let Some(step) = self.program.steps.last_mut() {
-                    step.order = *order;
-                }
+            self.line(0, line);
+            if let Some(step) = self.program.steps.last_mut() {
+                step.order = *order;
             }
         }
         self.program
@@ -232,20 +213,7 @@ impl Maker {
     }
 
     fn plain(&mut self, client: usize, words: Vec<Vec<u8>>) {
-        let mut command = String::from_utf8_lossy(&words[0]).to_ascii_lowercase();
-        if ["object", "script", "xgroup"].contains(&command.as_str()) {
-            let subcommand = words.get(1).map(|word| String::from_utf8_lossy(word));
-            command = row_name(&format!("{command} {}", subcommand.unwrap_or_default()));
-        }
-        self.push(Step {
-            client,
-            words,
-            order: Order::Exact,
-            command,
-            options: Vec::new(),
-            pause: false,
-            follows: false,
-        });
+        self.push(Step::plain(client, words));
     }
 
     /// Adds a step and keeps count of the transaction as far as its words tell; a wrong guess costs nothing but a stray EXEC.
@@ -310,6 +278,19 @@ impl Drawing {
                 let word = self.time(slot, entropy);
                 self.words.push(word);
             }
+            "forever" => {
+                self.blocks = true;
+                self.words.push(b"0".to_vec());
+            }
+            "client-id" => {
+                let mut word = ID_OF_CLIENT.to_vec();
+                word.push(b'1' + entropy.below(CLIENTS - 1) as u8);
+                self.words.push(word);
+            }
+            "lua" => {
+                let seed = (0..8).fold(0, |seed, _| seed << 8 | entropy.below(256) as u64);
+                self.words.push(super::lua::source(seed));
+            }
             "newid" => {
                 let part = if entropy.below(4) == 3 { "*" } else { "1" };
                 self.words
@@ -338,7 +319,16 @@ impl Drawing {
     fn time(&mut self, slot: &str, entropy: &mut Entropy<'_>) -> Vec<u8> {
         let base = 100 * (1 + entropy.below(4)) + self.serial;
         if entropy.below(8) == 7 {
-            let odd: [&[u8]; 5] = [b"0", b"-1", b"abc", b"9223372036854775807", b"1"];
+            let odd: [&[u8]; 8] = [
+                b"0",
+                b"-1",
+                b"abc",
+                b"9223372036854775807",
+                b"1",
+                b"-9223372036854775808",
+                b"9223372036854775",
+                b"99999999999",
+            ];
             let odd = entropy.pick(&odd);
             if slot != "millis" && odd == b"1" {
                 return b"-5".to_vec();
@@ -346,6 +336,10 @@ impl Drawing {
             if odd == b"1" {
                 self.pause = self.may_pause;
                 return if self.may_pause { b"1" } else { &b"abc"[..] }.to_vec();
+            }
+            // A key that is due as soon as it is set goes when the server has time.
+            if slot == "milliat" && odd == b"99999999999" {
+                return b"x".to_vec();
             }
             return odd.to_vec();
         }
@@ -428,7 +422,11 @@ impl Drawing {
     fn spoil(&mut self, name_len: usize, entropy: &mut Entropy<'_>) {
         match entropy.below(64) {
             63 if self.words.len() > name_len => {
-                self.words.pop();
+                // The list of all commands comes in any order.
+                let last = self.words.pop();
+                if self.words.last().is_some_and(|word| word == b"COMMAND") {
+                    self.words.extend(last);
+                }
                 self.options.clear();
             }
             62 => self.words.push(b"EXTRA".to_vec()),
@@ -442,64 +440,3 @@ impl Drawing {
 fn due_key(words: &[Vec<u8>]) -> Option<Vec<u8>> {
     words.get(1).cloned()
 }
-
-/// What most programs begin with.
-const SMALL: &[&str] = &[
-    "SET s0 10",
-    "SET s1 hello",
-    "SET c0 5",
-    "HSET h0 f0 1 f1 x n0 7",
-    "HSET h1 n0 1.5",
-    "RPUSH l0 a b a 1 2",
-    "RPUSH l1 3 1 2",
-    "SADD t0 1 2 3",
-    "SADD t1 a b 2",
-    "ZADD z0 1 a 2 b 3 c",
-    "ZADD z1 2.5 b 1 d",
-    "ZADD z2 1 2 2 1 3 10",
-    "ZADD y0 0 a 0 b 0 c 0 d",
-    "XADD x0 1-1 f v",
-    "XADD x0 2-1 f w g v",
-    "XGROUP CREATE x0 g0 0",
-];
-
-/// What every program ends with: what it has left behind of the data on which programs dwell.
-const LAST: &[(&str, Order)] = &[
-    ("DBSIZE", Order::Exact),
-    ("KEYS *", Order::Set),
-    ("GET s0", Order::Exact),
-    ("GET c0", Order::Exact),
-    ("HGETALL h0", Order::Map),
-    ("LRANGE l0 0 -1", Order::Exact),
-    ("SMEMBERS t0", Order::Set),
-    ("ZRANGE z0 0 -1 WITHSCORES", Order::Exact),
-    ("ZRANGE y0 0 -1", Order::Exact),
-    ("XRANGE x0 - +", Order::Exact),
-    ("PTTL s0", Order::Near(MILLIS)),
-    ("PTTL c0", Order::Near(MILLIS)),
-    ("PTTL h0", Order::Near(MILLIS)),
-    ("PTTL l0", Order::Near(MILLIS)),
-    ("PTTL t0", Order::Near(MILLIS)),
-    ("PTTL z0", Order::Near(MILLIS)),
-    ("OBJECT ENCODING s0", Order::Exact),
-    ("OBJECT ENCODING h0", Order::Exact),
-    ("OBJECT ENCODING t0", Order::Exact),
-    ("OBJECT ENCODING z0", Order::Exact),
-];
-
-/// Values that do not fit into small encodings; `L` stands for a long text.
-const LARGE: &[&str] = &[
-    "SET s0 L",
-    "SET s1 12345678901234567890",
-    "SET c0 9223372036854775806",
-    "HSET h0 f0 L f1 x n0 7",
-    "RPUSH l0 L a b c",
-    "SADD t0 1 2 L",
-    "SADD t1 9223372036854775807 -1 2",
-    "ZADD z0 1 L 2 b 3 c",
-    "ZADD z1 inf a -inf b 1e300 c",
-    "ZADD y0 0 L 0 a 0 b",
-    "XADD x0 1-1 f L",
-    "XADD x0 2-1 f w",
-    "XGROUP CREATE x0 g0 0",
-];

@@ -3,9 +3,12 @@
 //! A program is made of bytes ([`Draw`]), so proptest shrinks it by shrinking bytes and a fuzzer can make one too. Keys are named
 //! by type, so that most commands meet what they work on, and every argument is now and then one that does not fit.
 
+mod data;
+mod draw;
 mod entropy;
 mod form;
 mod grammar;
+mod lua;
 mod maker;
 mod script;
 mod slot;
@@ -21,7 +24,10 @@ use crate::frame::printable;
 use maker::Maker;
 
 /// Connections that a program's commands come from.
-pub const CLIENTS: usize = 2;
+pub const CLIENTS: usize = 4;
+
+/// A word that begins like this and ends with a digit stands for the number that the server gave to that connection.
+pub const ID_OF_CLIENT: &[u8] = b"id-of-client-";
 
 /// Draws of a program at most.
 const DRAWS_MAX: usize = 40;
@@ -33,8 +39,37 @@ const DRAW_LEN: usize = 40;
 pub type Draw = (u16, Vec<u8>);
 
 /// What a program as a whole is made from: protocols and first data; two stretches of the grammar and a key, on which half of
-/// its commands keep, so that they have to do with each other.
-pub type Start = [u8; 4];
+/// its commands keep, so that they have to do with each other; its stage.
+pub type Start = [u8; 5];
+
+/// What a program is about besides commands and their replies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    /// Two connections.
+    Plain,
+    /// Keyspace events are on, and two further connections, one of either protocol, hear them and what is published.
+    Notified,
+    /// Three of four connections block, and everything that can wake them happens.
+    Blocking,
+}
+
+impl Stage {
+    fn of(start: Start) -> Stage {
+        match start[4] / 64 {
+            0 | 1 => Stage::Plain,
+            2 => Stage::Notified,
+            _ => Stage::Blocking,
+        }
+    }
+
+    fn start(self) -> u8 {
+        match self {
+            Stage::Plain => 0,
+            Stage::Notified => 128,
+            Stage::Blocking => 192,
+        }
+    }
+}
 
 /// Commands, one after the other, from several connections.
 #[derive(Clone, PartialEq, Eq)]
@@ -58,10 +93,43 @@ pub struct Step {
     pub command: String,
     /// The literal words of the grammar that were drawn.
     pub options: Vec<&'static str>,
-    /// A key falls due now: wait until it has.
-    pub pause: bool,
+    /// What it does to time or to its connection.
+    pub effect: Effect,
     /// It clears up after the command before it, and cannot be left out without that.
     pub follows: bool,
+}
+
+/// What a step does besides being answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing.
+    None,
+    /// A key falls due now: wait until it has.
+    Pauses,
+    /// It may block the connection for good.
+    Blocks,
+    /// No command: the connection is closed, and another one takes its place.
+    Leaves,
+}
+
+impl Step {
+    /// A command without options, compared byte by byte.
+    pub fn plain(client: usize, words: Vec<Vec<u8>>) -> Step {
+        let mut names = words.iter().map(|word| String::from_utf8_lossy(word));
+        let mut command = names.next().unwrap_or_default().into_owned();
+        if ["OBJECT", "SCRIPT", "XGROUP", "CONFIG"].contains(&command.as_str()) {
+            command = format!("{command} {}", names.next().unwrap_or_default());
+        }
+        Step {
+            client,
+            command: row_name(&command),
+            words,
+            order: Order::Exact,
+            options: Vec::new(),
+            effect: Effect::None,
+            follows: false,
+        }
+    }
 }
 
 /// A strategy for programs over all rows of the table.
@@ -71,7 +139,7 @@ pub fn programs() -> impl Strategy<Value = Program> {
         proptest::collection::vec(proptest::num::u8::ANY, DRAW_LEN),
     );
     (
-        proptest::array::uniform4(proptest::num::u8::ANY),
+        proptest::array::uniform5(proptest::num::u8::ANY),
         proptest::collection::vec(draw, 1..=DRAWS_MAX),
     )
         .prop_map(|(start, draws)| Program::from_draws(start, &draws))
@@ -89,15 +157,16 @@ const SWEEP_DRAWS_MAX: usize = 4000;
 /// Programs that meet every row and option several times: random ones would take long to reach the rare.
 pub fn sweep(seed: u64) -> Vec<Program> {
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut draws = Vec::new();
-    for which in maker::first_draws() {
-        let mut missing: BTreeMap<&str, usize> = maker::options(which)
+    let mut draws: BTreeMap<Stage, Vec<Draw>> = BTreeMap::new();
+    for (stage, which) in draw::first_draws() {
+        let start = [0, 0, 0, 0, stage.start()];
+        let mut missing: BTreeMap<&str, usize> = draw::options(stage, which)
             .into_iter()
             .map(|option| (option, SWEEP_TIMES))
             .collect();
         for _ in 0..SWEEP_DRAWS_MAX {
             let bytes: Vec<u8> = (0..DRAW_LEN).map(|_| random.u8(..)).collect();
-            let program = Program::from_draws([0; 4], &[(which, bytes.clone())]);
+            let program = Program::from_draws(start, &[(which, bytes.clone())]);
             let met = program.steps.iter().find(|step| !step.options.is_empty());
             let met = met.map_or(&[][..], |step| &step.options);
             let mut useful = false;
@@ -111,22 +180,29 @@ pub fn sweep(seed: u64) -> Vec<Program> {
                 }
             }
             if useful {
-                draws.push((which, bytes));
+                draws.entry(stage).or_default().push((which, bytes));
             }
             if missing.is_empty() {
                 break;
             }
         }
     }
-    let start = |at: usize| SWEEP_STARTS[at % SWEEP_STARTS.len()];
-    let programs = draws.chunks(SWEEP_LEN).enumerate();
+    // What an option notifies of is to be compared too.
+    let plain = draws.get(&Stage::Plain).cloned().unwrap_or_default();
+    draws.entry(Stage::Notified).or_default().extend(plain);
+    let mut programs = Vec::new();
+    for (stage, draws) in draws {
+        for (at, draws) in draws.chunks(SWEEP_LEN).enumerate() {
+            let style = SWEEP_STYLES[at % SWEEP_STYLES.len()];
+            let start = [style, 0, 0, 0, stage.start()];
+            programs.push(Program::from_draws(start, draws));
+        }
+    }
     programs
-        .map(|(at, draws)| Program::from_draws(start(at), draws))
-        .collect()
 }
 
 /// Small data in either protocol, and large.
-const SWEEP_STARTS: [Start; 4] = [[64, 0, 0, 0], [65, 0, 0, 0], [128, 0, 0, 0], [255, 0, 0, 0]];
+const SWEEP_STYLES: [u8; 4] = [64, 65, 128, 255];
 
 impl Program {
     /// The program that these bytes stand for.
@@ -161,7 +237,35 @@ impl Program {
             }
             end = start;
         }
+        shrunk.shrink_scripts(&mut fails);
         shrunk
+    }
+
+    /// Leaves out lines of scripts.
+    fn shrink_scripts(&mut self, fails: &mut impl FnMut(&Program) -> bool) {
+        for at in 0..self.steps.len() {
+            if self.steps[at].command != "eval" {
+                continue;
+            }
+            let mut line = 0;
+            loop {
+                let mut shorter = self.clone();
+                let Some(source) = shorter.steps[at].words.get_mut(1) else {
+                    break;
+                };
+                let mut lines: Vec<&[u8]> = source.split(|byte| *byte == b'\n').collect();
+                if line >= lines.len() || lines.len() == 1 {
+                    break;
+                }
+                lines.remove(line);
+                *source = lines.join(&b'\n');
+                if fails(&shorter) {
+                    *self = shorter;
+                } else {
+                    line += 1;
+                }
+            }
+        }
     }
 
     /// The program as the requests of a transcript, without replies.
@@ -177,13 +281,19 @@ impl Program {
             if !std::mem::replace(&mut greeted[step.client], true) {
                 let _ = writeln!(text, "! resp{}", self.protocols[step.client]);
             }
+            if step.effect == Effect::Leaves {
+                text.push_str("# the connection is closed\n\n");
+                continue;
+            }
             let words: Vec<String> = step.words.iter().map(|word| quoted(word)).collect();
             let _ = writeln!(text, "> {}", words.join(" "));
             match step.order {
                 Order::Exact => {}
                 Order::Set => text.push_str("~ set\n"),
                 Order::Map => text.push_str("~ map\n"),
-                Order::Near(_) | Order::Kind | Order::Silence => text.push_str("~ any\n"),
+                Order::Near(_) | Order::Aged | Order::Kind | Order::Silence => {
+                    text.push_str("~ any\n");
+                }
             }
             text.push('\n');
         }

@@ -26,6 +26,10 @@ pub(super) const SCRIPTS: &[Script] = &[
         "local v = redis.call('GET', KEYS[1]) if v then return tonumber(v) else return false end",
         "1 string",
     ),
+    script(
+        "local dump = redis.call('DUMP', KEYS[1]) return dump and redis.call('RESTORE', KEYS[2], ARGV[1], dump, 'REPLACE')",
+        "2 key newkey 0",
+    ),
     script("return {1, 'two', {3, false, 4.9}, true, nil, 5}", "0"),
     script("return KEYS", "2 key key value"),
     script("return ARGV", "1 key value member"),

@@ -35,6 +35,21 @@ const KEYS: &[&[u8]] = &[
 /// What a command may meet where it wants another type.
 const OTHERS: &[&[u8]] = &[b"s0", b"h0", b"l0", b"t0"];
 
+/// What DUMP of redis-server 7.0.15 answers for values of each type, and two that are broken.
+#[rustfmt::skip]
+const PAYLOADS: &[&[u8]] = &[
+    b"\x00\xc0\x0a\x0a\x00n\x9fWE\x0e\xaec\xbb",
+    b"\x00\x05hello\x0a\x00cr\xdfve4 \x0a",
+    b"\x12\x01\x02\x0f\x0f\x00\x00\x00\x03\x00\x81a\x02\x81b\x02\x01\x01\xff\x0a\x00\xe0\x1b\xabJG\xceY\x22",
+    b"\x0b\x0c\x02\x00\x00\x00\x02\x00\x00\x00\x01\x00\x02\x00\x0a\x00oy8\xb14\xeb .",
+    b"\x02\x02\x01x\x01y\x0a\x00\xac:\x8dh\x11\x84\xaa1",
+    b"\x10\x14\x14\x00\x00\x00\x04\x00\x82f0\x03\x01\x01\x82f1\x03\x81x\x02\xff\x0a\x00Y\xfe\xc2\xa2\xec|\xdf\x98",
+    b"\x11\x11\x11\x00\x00\x00\x04\x00\x81a\x02\x01\x01\x81b\x02\x02\x01\xff\x0a\x00\xba\x07\xf2$\xa9\xd2\x8fU",
+    b"\x13\x01\x10\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x1d\x1d\x00\x00\x00\x0a\x00\x01\x01\x00\x01\x01\x01\x81f\x02\x00\x01\x02\x01\x00\x01\x00\x01\x81v\x02\x04\x01\xff\x01\x01\x01\x01\x01\x00\x00\x01\x01\x02g0\x01\x01\x01\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x01\x87i,\xa2\x01\x00\x00\x01\x01\x05alice\x01\x87i,\xa2\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x0a\x00\x8fm`\xe7\x89\xdf\xb7\x9b",
+    b"\x00\xc0\x0a\x0a\x00n\x9fWE\x0e\xaec\xbc",
+    b"\x00",
+];
+
 /// Settings that change what the encodings are.
 pub(super) const LIMITS: &[(&str, &str)] = &[
     ("hash-max-listpack-entries", "512"),
@@ -42,6 +57,7 @@ pub(super) const LIMITS: &[(&str, &str)] = &[
     ("set-max-intset-entries", "512"),
     ("zset-max-listpack-entries", "128"),
     ("zset-max-listpack-value", "64"),
+    ("notify-keyspace-events", ""),
 ];
 
 /// Words from which a slot of one word is filled, simplest first; none for a slot that is made in another way.
@@ -51,7 +67,10 @@ pub(super) fn words(slot: &str) -> Option<&'static [&'static [u8]]> {
         "bit" => &[b"0", b"1"],
         "bits" => &[b"u8", b"i8", b"u4", b"i5", b"u63", b"i64", b"u64", b"x8"],
         "bound" => &[b"-inf", b"+inf", b"1", b"2", b"(1", b"(2.5", b"3", b"(inf", b"-1", b"(x"],
-        "brief" => &[b"0.01"],
+        "brief" => &[b"0.002"],
+        "briefly" => &[b"2"],
+        "channel" => &[b"news", b"sport", b"__keyevent@0__:del", b"n\xff", b""],
+        "channels" => &[b"*", b"n*", b"[ns]*", b"__key*__:*", b"news"],
         "by" => &[b"s*", b"c*", b"h*->f0", b"x*"],
         "counter" => COUNTERS,
         "count" => &[b"1", b"2", b"0", b"3", b"10", b"1"],
@@ -62,6 +81,8 @@ pub(super) fn words(slot: &str) -> Option<&'static [&'static [u8]]> {
         "float" => &[b"1", b"0.1", b"-2.5", b"3.0", b"5e3", b"1e-5", b"10000000000000000", b"inf"],
         "get" => &[b"#", b"s*", b"h*->f0", b"nosuch"],
         "hash" => HASHES,
+        "idle" => &[b"0", b"60000", b"100000", b"5000000"],
+        "idle-min" => &[b"0", b"0", b"30000", b"80000", b"2000000"],
         "index" => &[b"0", b"-1", b"1", b"2", b"-2", b"3", b"-3", b"100", b"-100"],
         "int" => &[b"1", b"-1", b"5", b"0", b"100", b"-7", b"9223372036854775807"],
         "json" => &[b"[]", b"{}", b"[1,2.5,\"x\",null,true,{\"a\":[]}]", b"{\"a\":1}", b"1e3", b"\"\\u00e9\"", b"[1"],
@@ -74,6 +95,8 @@ pub(super) fn words(slot: &str) -> Option<&'static [&'static [u8]]> {
         "nosort-by" => &[b"nosort"],
         "number" => &[b"n0", b"n1"],
         "offset" => &[b"0", b"1", b"3", b"7", b"8", b"17"],
+        "payload" => PAYLOADS,
+        "past" => &[b"1000", b"1600000000000"],
         "pattern" => &[b"*", b"s?", b"[a-c]*", b"*0", b"[^a]", b"f[0-1]", b"\\*", b"nosuch"],
         "rank" => &[b"1", b"2", b"-1", b"-2", b"0"],
         "score" => &[b"1", b"2", b"2.5", b"3", b"-1", b"0", b"1e10", b"inf", b"-inf", b"0.1", b"3.1415926535897931"],
@@ -109,13 +132,15 @@ pub(super) fn word(slot: &str, key: usize, entropy: &mut Entropy<'_>) -> Option<
     let odd: &[&[u8]] = match slot {
         // Binary-safe words are never odd, nor is what must be the same on both servers: BY a word without a star does not sort.
         "consumer" | "group" | "value" | "member" | "field" | "key" | "newkey" | "by"
-        | "sorted" | "brief" | "many" | "limit" | "small" => &[],
+        | "sorted" | "brief" | "briefly" | "channel" | "channels" | "past" | "payload" | "many"
+        | "limit" | "small" => &[],
         "string" | "counter" | "hash" | "list" | "set" | "zset" | "flat" | "stream" => OTHERS,
         // From the middle of a table the rest of it comes in no certain order. A number beyond 64 bits makes redis-server's next
         // SORT fail: its check finds the error number that the cursor has left behind.
         "cursor" => &[b"abc"],
         "offset" => &[b"-1", b"abc", b"#1", b"4294967296"],
         "db" => &[b"-1", b"abc"],
+        "idle" | "idle-min" => &[b"abc", b"-1"],
         _ => ODD,
     };
     let own = match slot {

@@ -1,136 +1,13 @@
-//! [`Mutant`]: engines with one fault each, to show that the comparison of replies would notice.
-//!
-//! A mutant stands between a connection and the engine and makes the two together behave as an engine with that one fault: it
-//! changes a request, a reply, or, through a connection of its own, the data. The engine itself stays free of test switches.
+//! Faults of single commands, seen in their replies.
 
 use fakeserver::command::lookup;
 
+use super::{Exchange, Mutant, edit_items, line, mutant, ok};
 use crate::frame::Frame;
-use crate::program::{CLIENTS, Step};
-use crate::raw::{PATIENCE, Raw, Received};
+use crate::raw::{PATIENCE, Received};
 
-/// An engine's single fault.
-#[derive(Debug)]
-pub struct Mutant {
-    /// What is wrong with it.
-    pub name: &'static str,
-    fault: fn(&mut Exchange<'_>) -> Received,
-}
-
-/// What a mutant keeps in mind.
-#[derive(Debug)]
-pub struct Memory {
-    control: Raw,
-    in_transaction: [bool; CLIENTS],
-    replies: [Vec<Frame>; CLIENTS],
-}
-
-impl Memory {
-    /// With a connection of the mutant's own.
-    pub fn new(control: Raw) -> Memory {
-        Memory {
-            control,
-            in_transaction: [false; CLIENTS],
-            replies: Default::default(),
-        }
-    }
-}
-
-impl Mutant {
-    /// Sends a command to the faulty engine and returns what that replies.
-    pub fn call(&self, raw: &mut Raw, memory: &mut Memory, step: &Step) -> Received {
-        let mut exchange = Exchange {
-            raw,
-            memory,
-            client: step.client,
-            words: step.words.clone(),
-        };
-        let reply = (self.fault)(&mut exchange);
-        if step.command == "multi" && reply == ok() {
-            memory.in_transaction[step.client] = true;
-        } else if ["exec", "discard", "reset", "quit"].contains(&step.command.as_str()) {
-            memory.in_transaction[step.client] = false;
-        }
-        reply
-    }
-}
-
-struct Exchange<'a> {
-    raw: &'a mut Raw,
-    memory: &'a mut Memory,
-    client: usize,
-    words: Vec<Vec<u8>>,
-}
-
-impl Exchange<'_> {
-    fn send(&mut self) -> Received {
-        self.raw.request(&self.words);
-        self.raw.receive(PATIENCE)
-    }
-
-    fn ask(&mut self, words: &[&[u8]]) -> Received {
-        self.raw.request(words);
-        self.raw.receive(PATIENCE)
-    }
-
-    fn is(&self, name: &str) -> bool {
-        self.words[0].eq_ignore_ascii_case(name.as_bytes())
-    }
-
-    fn is_any(&self, names: &[&str]) -> bool {
-        names.iter().any(|name| self.is(name))
-    }
-
-    fn rename(&mut self, from: &str, to: &str) {
-        if self.is(from) {
-            self.words[0] = to.as_bytes().to_vec();
-        }
-    }
-
-    fn in_transaction(&self) -> bool {
-        self.memory.in_transaction[self.client]
-    }
-
-    /// Sends the command and has a reply that is no error changed.
-    fn change(&mut self, names: &[&str], change: fn(&[Vec<u8>], Frame) -> Frame) -> Received {
-        match self.send() {
-            Received::Frame(frame) if self.is_any(names) && !frame.is_error() => {
-                Received::Frame(change(&self.words, frame))
-            }
-            reply => reply,
-        }
-    }
-}
-
-fn ok() -> Received {
-    line("+OK")
-}
-
-fn line(text: &str) -> Received {
-    Received::Frame(Frame::Line(text.as_bytes().to_vec()))
-}
-
-/// The list in a reply, be it the reply itself or what a cursor comes with.
-fn edit_items(frame: Frame, edit: fn(&mut Vec<Frame>)) -> Frame {
-    match frame {
-        Frame::Items(kind, mut items) => {
-            match items.as_mut_slice() {
-                [Frame::Blob(..), Frame::Items(_, inner)] => edit(inner),
-                _ => edit(&mut items),
-            }
-            Frame::Items(kind, items)
-        }
-        other => other,
-    }
-}
-
-const fn mutant(name: &'static str, fault: fn(&mut Exchange<'_>) -> Received) -> Mutant {
-    Mutant { name, fault }
-}
-
-/// All mutants.
 #[rustfmt::skip]
-pub const MUTANTS: &[Mutant] = &[
+pub(super) const MUTANTS: &[Mutant] = &[
     mutant("APPEND loses the last byte", append_loses_a_byte),
     mutant("DEL counts missing keys", del_counts_missing),
     mutant("DISCARD runs what was queued", discard_runs),
@@ -207,7 +84,7 @@ fn expire_gt_on_persistent(x: &mut Exchange<'_>) -> Received {
         && !x.in_transaction()
     {
         let key = x.words[1].clone();
-        if x.ask(&[b"TTL", &key]) == line(":-1") {
+        if x.ask(&[&b"TTL"[..], &key]) == line(":-1") {
             x.words.pop();
         }
     }
@@ -221,7 +98,7 @@ fn expire_in_the_past_ignored(x: &mut Exchange<'_>) -> Received {
         && !x.in_transaction()
     {
         let key = x.words[1].clone();
-        return x.ask(&[b"EXISTS", &key]);
+        return x.ask(&[&b"EXISTS"[..], &key]);
     }
     x.send()
 }
@@ -287,7 +164,7 @@ fn rename_copies(x: &mut Exchange<'_>) -> Received {
         && !x.in_transaction()
     {
         let (from, to) = (from.clone(), to.clone());
-        if x.ask(&[b"COPY", &from, &to, b"REPLACE"]) == line(":1") {
+        if x.ask(&[&b"COPY"[..], &from, &to, b"REPLACE"]) == line(":1") {
             return ok();
         }
     }
@@ -314,7 +191,7 @@ fn sinter_skips_missing(x: &mut Exchange<'_>) -> Received {
     if x.is("SINTER") && x.words.len() > 1 && !x.in_transaction() {
         let keys = x.words.split_off(1);
         for key in keys {
-            if x.ask(&[b"EXISTS", &key]) == line(":1") {
+            if x.ask(&[&b"EXISTS"[..], &key]) == line(":1") {
                 x.words.push(key);
             }
         }

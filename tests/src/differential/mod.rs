@@ -1,0 +1,232 @@
+//! Two servers, one program: where do their replies differ?
+//!
+//! Each server runs the whole program on its own ([`Side`]); what its connections saw ([`Trace`]) is compared afterwards.
+
+mod coverage;
+mod remains;
+mod side;
+mod trace;
+
+use std::fmt;
+
+use crate::frame::{Frame, printable};
+use crate::program::{CLIENTS, Program, Step};
+use crate::raw::Received;
+
+pub use coverage::Coverage;
+pub use remains::{Remains, exchange};
+pub use side::Side;
+pub use trace::{Seen, Trace, What};
+
+/// Where two servers differ.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    step: usize,
+    client: usize,
+    /// The program, for whoever is to understand it.
+    pub program: Program,
+    want: Option<What>,
+    got: Option<What>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (words, order) = match self.program.steps.get(self.step) {
+            Some(step) => {
+                let words: Vec<String> = step.words.iter().map(|word| printable(word)).collect();
+                (words.join(" "), format!("{:?}", step.order))
+            }
+            None => ("(the end)".to_owned(), "Exact".to_owned()),
+        };
+        writeln!(
+            f,
+            "connection {}, command {}: {words}",
+            self.client,
+            self.step + 1,
+        )?;
+        writeln!(f, "  wanted ({order}) {:?}", shown(self.want.as_ref()))?;
+        writeln!(f, "  got    {:?}", shown(self.got.as_ref()))?;
+        write!(f, "of the program\n{:?}", self.program)
+    }
+}
+
+fn shown(what: Option<&What>) -> String {
+    match what {
+        None => "nothing".to_owned(),
+        Some(What::Received(Received::Frame(frame))) => printable(&frame.to_bytes()),
+        Some(What::Received(other)) => format!("{other:?}"),
+        Some(What::Skipped) => "the connection was still blocked".to_owned(),
+        Some(What::Waits) => "still blocked at the end".to_owned(),
+    }
+}
+
+/// Finds the first difference of what two servers said to a program.
+pub fn compare(
+    program: &Program,
+    want: &Trace,
+    got: &Trace,
+    coverage: &mut Coverage,
+) -> Result<(), Box<Difference>> {
+    let differences = (0..CLIENTS).filter_map(|client| {
+        let (want, got) = (&want.streams[client], &got.streams[client]);
+        let (step, want, got) = compare_streams(program, want, got, coverage)?;
+        Some(Difference {
+            step,
+            client,
+            program: program.clone(),
+            want,
+            got,
+        })
+    });
+    // Later ones are mostly its consequences.
+    match differences.min_by_key(|difference| difference.step) {
+        Some(difference) => Err(Box::new(difference)),
+        None => Ok(()),
+    }
+}
+
+/// Where two streams of one connection differ: the step and what either side saw there.
+fn compare_streams(
+    program: &Program,
+    want: &[Seen],
+    got: &[Seen],
+    coverage: &mut Coverage,
+) -> Option<(usize, Option<What>, Option<What>)> {
+    let mut queue: Vec<&Step> = Vec::new();
+    for at in 0..want.len().max(got.len()) {
+        let (Some(wanted), Some(found)) = (want.get(at), got.get(at)) else {
+            let seen = want.get(at).or(got.get(at))?;
+            let what = |stream: &[Seen]| stream.get(at).map(|seen| seen.what.clone());
+            return Some((seen.step, what(want), what(got)));
+        };
+        let same = match (&wanted.what, &found.what) {
+            (What::Received(Received::Frame(want)), What::Received(Received::Frame(got))) => {
+                let step = program.steps.get(wanted.step);
+                let same = match step {
+                    Some(step) if !want.is_message() => same(step, &queue, want, got),
+                    _ => want == got,
+                };
+                if let Some(step) = step.filter(|_| same && !want.is_message()) {
+                    coverage.note(step, &queue, want);
+                    follow(step, &mut queue, want);
+                }
+                same
+            }
+            (want, got) => want == got,
+        };
+        if !same {
+            let (want, got) = (wanted.what.clone(), found.what.clone());
+            return Some((wanted.step, Some(want), Some(got)));
+        }
+        if wanted.what == What::Received(Received::Closed) {
+            queue.clear();
+        }
+    }
+    None
+}
+
+fn same(step: &Step, queue: &[&Step], want: &Frame, got: &Frame) -> bool {
+    match (executed(step, queue, want), executed(step, queue, got)) {
+        (Some(wanted), Some(found)) => {
+            messages(want) == messages(got)
+                && queue
+                    .iter()
+                    .zip(wanted.iter().zip(found))
+                    .all(|(queued, (want, got))| queued.order.matches(want, got))
+        }
+        // An answer that puts the command off is the same for every command.
+        _ if *want == queued() => want == got,
+        _ => step.order.matches(want, got),
+    }
+}
+
+/// The replies of the commands that EXEC has run.
+fn executed<'f>(step: &Step, queue: &[&Step], reply: &'f Frame) -> Option<Vec<&'f Frame>> {
+    let Frame::Items(b'*', items) = reply else {
+        return None;
+    };
+    let own: Vec<&Frame> = items.iter().filter(|item| !item.is_message()).collect();
+    (step.command == "exec" && own.len() == queue.len()).then_some(own)
+}
+
+/// The messages in the middle of a reply, each with its place.
+fn messages(reply: &Frame) -> Vec<(usize, &Frame)> {
+    let Frame::Items(_, items) = reply else {
+        return Vec::new();
+    };
+    let all = items.iter().enumerate();
+    all.filter(|(_, item)| item.is_message()).collect()
+}
+
+/// Keeps the queue of a transaction, by what the server says of it.
+fn follow<'p>(step: &'p Step, queue: &mut Vec<&'p Step>, reply: &Frame) {
+    if *reply == queued() {
+        queue.push(step);
+    } else if ["exec", "discard", "reset", "quit"].contains(&step.command.as_str()) {
+        queue.clear();
+    }
+}
+
+fn queued() -> Frame {
+    Frame::Line(b"+QUEUED".to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::Order;
+
+    fn step(command: &str, order: Order) -> Step {
+        Step {
+            order,
+            command: command.to_owned(),
+            ..Step::plain(0, vec![command.as_bytes().to_vec()])
+        }
+    }
+
+    fn frame(bytes: &str) -> Frame {
+        Frame::parse(bytes.as_bytes()).unwrap().unwrap().0
+    }
+
+    fn seen(step: usize, bytes: &str) -> Seen {
+        let what = What::Received(Received::Frame(frame(bytes)));
+        Seen { step, what }
+    }
+
+    #[test]
+    fn each_reply_of_a_transaction_is_compared_in_its_commands_order() {
+        let (keys, get, exec) = (
+            step("keys", Order::Set),
+            step("lrange", Order::Exact),
+            step("exec", Order::Exact),
+        );
+        let want = frame("*2\r\n*2\r\n:1\r\n:2\r\n*2\r\n:1\r\n:2\r\n");
+        let turned = frame("*2\r\n*2\r\n:2\r\n:1\r\n*2\r\n:1\r\n:2\r\n");
+        assert!(same(&exec, &[&keys, &get], &want, &turned));
+        assert!(!same(&exec, &[&get, &keys], &want, &turned));
+        assert!(!same(&exec, &[&keys, &get], &want, &frame("*-1\r\n")));
+    }
+
+    #[test]
+    fn a_missing_push_a_turned_order_and_a_longer_wait_are_differences() {
+        let program = Program {
+            protocols: ["2"; CLIENTS],
+            steps: vec![step("get", Order::Exact)],
+        };
+        let push = |text: &str| seen(0, &format!(">2\r\n+{text}\r\n:1\r\n"));
+        let whole = vec![push("a"), push("b"), seen(0, ":1\r\n")];
+        let found = |got: &[Seen]| {
+            compare_streams(&program, &whole, got, &mut Coverage::default()).is_some()
+        };
+        assert!(!found(&whole));
+        assert!(found(&whole[..2]));
+        assert!(found(&whole[1..]));
+        assert!(found(&[push("b"), push("a"), seen(0, ":1\r\n")]));
+        assert!(found(&[push("a"), push("b"), seen(0, ":2\r\n")]));
+        let waits = Seen {
+            step: 0,
+            what: What::Waits,
+        };
+        assert!(found(&[push("a"), push("b"), waits]));
+    }
+}
