@@ -68,7 +68,7 @@ pub(super) const FORMS: &[Form] = &[
     form("RANDOMKEY", "").order(Kind),
     form("RENAME", "key newkey"),
     form("RENAMENX", "key newkey"),
-    form("RESTORE", "newkey (0 | millis | milliat ABSTTL) payload [REPLACE] [IDLETIME index] [FREQ index]"),
+    form("RESTORE", "newkey ((0 | millis) payload [REPLACE] [IDLETIME index] [FREQ index] | milliat payload ABSTTL [REPLACE])"),
     form("SCAN", "cursor COUNT many [MATCH pattern] [TYPE type]").order(Set),
     // Elements of equal weight come in no certain order when compared by other keys' text, and a set's own order is its table's.
     form("SORT", "sortable [LIMIT index count] [{GET get}] [ASC | DESC] [ALPHA] [STORE newkey]"),

@@ -105,7 +105,12 @@ impl Maker {
         let mut entropy = Entropy::new(bytes);
         let ready = &READY[draw::form(self.stage, self.stretches, usize::from(which))];
         let client = self.client(ready.form, &mut entropy);
-        if self.stage != Stage::Plain && client > 0 && entropy.seldom() {
+        let leaves = match self.stage {
+            Stage::Plain => false,
+            Stage::Notified => entropy.seldom(),
+            Stage::Blocking => entropy.below(12) == 11,
+        };
+        if leaves && client > 0 {
             self.leave(client);
             return;
         }
@@ -175,7 +180,7 @@ impl Maker {
             Stage::Notified if entropy.below(6) == 5 => {
                 2 + usize::from(!self.tells_of_misses && entropy.below(8) > 0)
             }
-            Stage::Blocking if form.stage == Stage::Blocking => 1 + entropy.below(3),
+            Stage::Blocking if form.grammar.contains("forever") => 1 + entropy.below(3),
             Stage::Blocking => [0, 0, 0, 1, 2, 3][entropy.below(6)],
             _ => usize::from(entropy.below(4) == 3),
         }

@@ -89,7 +89,7 @@ pub(super) fn words(slot: &str) -> Option<&'static [&'static [u8]]> {
         "lex" => &[b"-", b"+", b"[a", b"(b", b"[b", b"(", b"[", b"(m"],
         "list" => LISTS,
         "many" => &[b"1000"],
-        "member" => &[b"a", b"b", b"c", b"1", b"2", b"3", b"d", b"m\xff\r\n\x00", b"", LONG, b"-5", b"012"],
+        "member" => &[b"a", b"b", b"a", b"c", b"1", b"2", b"3", b"d", b"m\xff\r\n\x00", b"", LONG, b"-5", b"012"],
         "name" => &[b"conn", b"other", b"", b"a b"],
         "newkey" => NEW,
         "nosort-by" => &[b"nosort"],
