@@ -179,6 +179,11 @@ fn progress(
     out: &mut Output,
     cx: &mut Context<'_>,
 ) -> Poll<io::Result<bool>> {
+    if std::mem::take(&mut out.after_others) {
+        // To the end of the queue, where the tasks of the closed connections stand already.
+        cx.waker().wake_by_ref();
+        return Poll::Pending;
+    }
     if !out.is_sent()
         && let Poll::Ready(written) = Pin::new(writer).poll_write(cx, out.unsent())
     {
@@ -198,6 +203,9 @@ struct Output {
     bytes: Vec<u8>,
     sent: usize,
     transmit: Transmit,
+    /// Other connections are to be closed first: Redis closes a killed client before it answers the one who killed it
+    /// (networking.c, `freeClient`), so whoever has read the reply finds that connection closed.
+    after_others: bool,
 }
 
 impl Output {
@@ -235,7 +243,9 @@ fn receive(
         let bytes = buffer.filled();
         if !bytes.is_empty() {
             session.shared.enter(|engine, now| {
+                let hang_ups = engine.hang_ups;
                 engine.receive(session.id, bytes, now);
+                out.after_others |= engine.hang_ups > hang_ups;
                 out.take(engine, session.id);
             });
         }

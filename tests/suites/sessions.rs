@@ -1,5 +1,7 @@
 //! How connections act upon each other: killed, unblocked, paused, shown to monitors, too many, too slow to read.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use fakeserver::{Clock, Config, Server};
@@ -62,6 +64,29 @@ fn a_killed_client_is_gone_and_its_waiting_with_it() {
             call(&mut killer, &format!("CLIENT KILL ID {victim_id}")),
             ":0"
         );
+    });
+}
+
+/// Clients look whether a connection has ended before they write to it, and never again until the reply is due.
+#[test]
+fn a_killed_client_is_closed_before_the_killer_is_answered() {
+    Backend::each(|backend| {
+        let Some(url) = backend.url() else { return };
+        let address = url.trim_start_matches("redis://").trim_end_matches('/');
+        let mut killer = backend.raw();
+        for _ in 0..50 {
+            let mut victim = TcpStream::connect(address).unwrap();
+            victim.write_all(b"CLIENT ID\r\n").unwrap();
+            let mut line = [0; 32];
+            let len = victim.read(&mut line).unwrap();
+            let victim_id = String::from_utf8_lossy(&line[1..len]).trim().to_owned();
+            victim.set_nonblocking(true).unwrap();
+            assert_eq!(
+                call(&mut killer, &format!("CLIENT KILL ID {victim_id}")),
+                ":1"
+            );
+            assert_eq!(victim.read(&mut line).ok(), Some(0));
+        }
     });
 }
 
