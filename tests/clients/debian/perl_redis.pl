@@ -47,3 +47,4 @@ do {
 } while ($cursor);
 is_deeply [sort keys %seen], ['h', 'k', 'l', 'n'], 'scan';
 done_testing;
+print 'perl_redis.pl: ', Test::More->builder->is_passing ? 'all' : 'not all', " passed\n";
