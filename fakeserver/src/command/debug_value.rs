@@ -1,6 +1,7 @@
 //! What DEBUG shows of values and of how they lie in memory, and DEBUG RELOAD, which has them as if read from a file.
 
 use super::introspect::subcommand_syntax;
+use super::object::references;
 use super::{Args, CommandResult, ControlCall};
 use crate::error::CommandError;
 use crate::keyspace::{DbIndex, Entry, Value, key_size, text_size};
@@ -30,10 +31,11 @@ pub(super) fn object(call: &mut ControlCall<'_>, key: &[u8]) -> CommandResult {
     let entry = entry(call, key)?;
     let (lru, idle) = call.engine.keyspace.access_note(entry);
     let encoding = entry.value().encoding();
+    let references = references(entry.value(), &call.engine.config);
     let compression = call.engine.config.payload_compression();
     let size = payload::value_len(entry.value(), compression);
     let line = format!(
-        "Value at:0x7f0000000000 refcount:1 encoding:{encoding} serializedlength:{size} lru:{lru} lru_seconds_idle:{idle}"
+        "Value at:0x7f0000000000 refcount:{references} encoding:{encoding} serializedlength:{size} lru:{lru} lru_seconds_idle:{idle}"
     );
     let nodes = match entry.value() {
         Value::List(list) => describe_nodes(list),

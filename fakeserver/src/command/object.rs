@@ -1,6 +1,8 @@
 //! OBJECT (object.c).
 
+use super::setting;
 use super::{Command, CommandResult, ControlCall, Family, Flag, Group, KeySpec, ReadCall, Words};
+use crate::config::Config;
 use crate::error::CommandError;
 use crate::keyspace::{Entry, Value};
 use crate::value::StringValue;
@@ -65,15 +67,23 @@ fn idletime(call: &mut ReadCall<'_>) -> CommandResult {
 
 /// `OBJECT REFCOUNT key`: replies with 1, with the largest `i32` for an integer that Redis shares, or with null.
 fn refcount(call: &mut ReadCall<'_>) -> CommandResult {
-    let is_shared = |entry: &Entry| {
-        matches!(entry.value(), Value::String(StringValue::Integer(value))
-            if (0..SHARED_INTEGERS).contains(value))
-    };
-    Ok(match entry(call)? {
-        Some(entry) if is_shared(entry) => Reply::Integer(i64::from(i32::MAX)),
-        Some(_) => Reply::Integer(1),
-        None => Reply::Null,
-    })
+    let entry = entry(call)?;
+    let references = entry.map(|entry| references(entry.value(), call.config));
+    Ok(references.map_or(Reply::Null, Reply::Integer))
+}
+
+/// How often a value is referred to: what Redis shares counts as the largest number. It shares nothing where each key needs a note
+/// of its accesses.
+pub(super) fn references(value: &Value, config: &Config) -> i64 {
+    let is_small = matches!(value, Value::String(StringValue::Integer(value))
+        if (0..SHARED_INTEGERS).contains(value));
+    let policy = setting(config, "maxmemory-policy");
+    let needs_notes = policy.ends_with(b"-lru") || policy.ends_with(b"-lfu");
+    if is_small && !(config.maxmemory > 0 && needs_notes) {
+        i64::from(i32::MAX)
+    } else {
+        1
+    }
 }
 
 /// Looking at an object is no access to it.
