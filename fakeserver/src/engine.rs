@@ -371,15 +371,18 @@ impl Engine {
             .is_some_and(|session| session.blocked.is_some())
     }
 
-    /// What scripts and functions there are.
-    #[cfg(feature = "lua")]
+    /// What scripts and functions there are; without the feature `lua` none.
+    #[cfg_attr(
+        not(feature = "lua"),
+        allow(
+            clippy::unused_self,
+            reason = "an engine without Lua has no scripts to look at"
+        )
+    )]
     pub(crate) fn script_figures(&self) -> ScriptFigures {
-        self.scripts.figures()
-    }
-
-    /// What scripts and functions there are: none.
-    #[cfg(not(feature = "lua"))]
-    pub(crate) fn script_figures(&self) -> ScriptFigures {
+        #[cfg(feature = "lua")]
+        return self.scripts.figures();
+        #[cfg(not(feature = "lua"))]
         ScriptFigures::default()
     }
 
