@@ -62,6 +62,8 @@ fn is_limit(text: &str) -> bool {
         "too many results",
         "too many return values",
         "Lua stack",
+        // A key that is a table too deep to be packed comes back as nil, on redis-server too.
+        "table index is nil",
     ];
     limits.iter().any(|limit| text.contains(limit))
 }
