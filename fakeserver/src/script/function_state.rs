@@ -8,6 +8,7 @@ use mlua::{Lua, MultiValue, Table, Value};
 
 use super::arguments::{as_number, number_text};
 use super::function::{BAD_NAME, Function, is_name};
+use super::protect::behind;
 use super::raise::Raised;
 use super::random::Lrand48;
 use super::redis_api::{self, error};
@@ -45,7 +46,6 @@ impl FunctionState {
         redis.raw_set("register_function", lua.create_function(register)?)?;
         let load_globals = lua.create_table()?;
         load_globals.raw_set("redis", sandbox.read_only(&redis)?)?;
-        sandbox.refuse_missing(&redis)?;
         sandbox.refuse_missing(&load_globals)?;
         Ok(FunctionState {
             sandbox,
@@ -111,7 +111,7 @@ fn register(lua: &Lua, values: MultiValue) -> mlua::Result<()> {
     };
     let mut values = values.into_iter();
     let read = match (values.next(), values.next(), values.next()) {
-        (Some(first), None, None) => named(&first),
+        (Some(first), None, None) => named(lua, &first),
         (Some(name), Some(callback), None) => positional(&name, callback),
         _ => Err("wrong number of arguments to redis.register_function"),
     };
@@ -152,12 +152,14 @@ fn positional(name: &Value, callback: Value) -> Result<Registration, &'static st
     })
 }
 
-fn named(arguments: &Value) -> Result<Registration, &'static str> {
+fn named(lua: &Lua, arguments: &Value) -> Result<Registration, &'static str> {
     let Value::Table(arguments) = arguments else {
         return Err(
             "calling redis.register_function with a single argument is only applicable to Lua table (representing named arguments).",
         );
     };
+    let hidden = behind(lua, arguments).unwrap_or_default();
+    let arguments = hidden.as_ref().unwrap_or(arguments);
     let (mut name, mut description, mut callback) = (None, None, None);
     let mut flags = ScriptFlags::DECLARED;
     for pair in arguments.pairs::<Value, Value>() {

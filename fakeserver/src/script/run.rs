@@ -190,9 +190,6 @@ impl Sandbox {
                 is_function,
             ))
         })?;
-        if self.clean() && ok {
-            return Err(Raised::Text(b"Attempt to modify a readonly table".to_vec()).into());
-        }
         Ok(if ok {
             Outcome::Value(value)
         } else {
