@@ -1,24 +1,26 @@
 //! The Lua state of functions, and what a library finds in it while it is being loaded (`function_lua.c`).
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError};
 
 use mlua::{Lua, MultiValue, Table, Value};
 
 use super::arguments::{as_number, number_text};
-use super::function::{BAD_NAME, Function, is_name};
+use super::function::{BAD_NAME, Function, Making, is_name};
 use super::protect::behind;
 use super::raise::Raised;
 use super::random::Lrand48;
 use super::redis_api::{self, error};
-use super::sandbox::{Kind, Sandbox};
+use super::sandbox::{Kind, LOAD_TIMEOUT, Sandbox};
 use super::{ScriptFlag, ScriptFlags};
 use crate::config::Config;
 use crate::error::CommandError;
 use crate::value::Blob;
 
-/// Instructions that loading a library may take, where 7.0.15 allows half a second.
+/// How long loading a library may take.
+const LOAD_TIME_MS: i64 = 500;
+/// Instructions that it may take where no time passes.
 const LOAD_BUDGET: u64 = 50_000_000;
 
 /// What the library that is being loaded has registered.
@@ -54,8 +56,27 @@ impl FunctionState {
     }
 
     /// Compiles and runs a library; what it has registered. Errors: it does not compile; what it raises.
-    pub(super) fn load(&self, body: &[u8]) -> Result<Vec<Function>, CommandError> {
+    pub(super) fn load(
+        &self,
+        body: &[u8],
+        making: &Making<'_>,
+    ) -> Result<Vec<Function>, CommandError> {
+        let shared = &self.sandbox.shared;
+        let by_clock = |until| {
+            *shared
+                .load_until
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = until;
+        };
+        self.sandbox.reset(making.config);
+        if let Some(driver) = &making.driver {
+            let until = driver.now().plus_millis(LOAD_TIME_MS);
+            by_clock(Some((Arc::clone(driver), until)));
+        } else {
+            shared.budget.store(LOAD_BUDGET, Relaxed);
+        }
         let loaded = self.try_load(body);
+        by_clock(None);
         self.sandbox.recover();
         loaded
     }
@@ -66,7 +87,6 @@ impl FunctionState {
             let prefix = b"ERR Error compiling function: ";
             CommandError::custom([&prefix[..], &text].concat())
         })?;
-        sandbox.shared.budget.store(LOAD_BUDGET, Relaxed);
         sandbox.lua.set_app_data(Loading::default());
         let (ok, value): (bool, Value) = sandbox
             .look_up_globals_in(&self.load_globals, |sandbox| sandbox.protected.call(chunk))
@@ -76,7 +96,7 @@ impl FunctionState {
             return Ok(loaded.functions);
         }
         let text = if sandbox.shared.budget.load(Relaxed) == 0 {
-            b"ERR FUNCTION LOAD timeout".to_vec()
+            LOAD_TIMEOUT.into()
         } else {
             error_text(value)
         };
@@ -89,7 +109,7 @@ impl FunctionState {
 fn error_text(value: Value) -> Vec<u8> {
     let text = match value {
         Value::Error(error) => match Raised::of(&error) {
-            Raised::Reply(text) => return text,
+            Raised::Reply(text) | Raised::Fatal(text) => return text,
             raised => raised.into_text(),
         },
         Value::Table(table) => match table.raw_get("err") {

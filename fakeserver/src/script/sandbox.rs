@@ -3,8 +3,8 @@
 //! Redis marks tables read-only inside of Lua itself. Here each such table is reached through a stand-in, an empty table whose
 //! metatable reads from the real one and refuses writes; `pairs`, `next`, `rawget` and the like see through it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use mlua::chunk::ChunkMode;
 use mlua::{
@@ -19,7 +19,9 @@ use super::protect::{
 use super::raise::{Raised, failed, library_error};
 use super::random::Lrand48;
 use super::{bit, cjson, cmsgpack, redis_api, strings, structs, walk};
+use crate::clock::Timestamp;
 use crate::config::Config;
+use crate::running::Interlude;
 
 /// Instructions between two looks at the budget.
 const HOOK_PERIOD: u32 = 100_000;
@@ -32,6 +34,9 @@ const FRAMES_MAX: usize = 200;
 /// What converting a value costs, in instructions: a table that holds another twice, and so on, stands for more values than
 /// there is time for.
 pub(super) const VALUE_COST: u64 = 100;
+
+/// The error of a library that takes too long to load.
+pub(super) const LOAD_TIMEOUT: &str = "ERR FUNCTION LOAD timeout";
 
 /// Globals of Lua 5.1 that scripts do not have.
 const REMOVED: [&str; 6] = [
@@ -55,6 +60,8 @@ pub(super) struct Shared {
     pub memory_max: AtomicUsize,
     /// `redis.call` is called by the hook, which has no other way to the engine.
     pub is_interrupted: AtomicBool,
+    /// While a library is loaded, by when that has to be done.
+    pub load_until: Mutex<Option<(Arc<dyn Interlude>, Timestamp)>>,
     pub random: Arc<Lrand48>,
 }
 
@@ -62,6 +69,16 @@ impl Shared {
     /// Whether so many bytes are more than a script may have at all.
     pub(super) fn is_too_much(&self, bytes: usize) -> bool {
         bytes > self.memory_max.load(Relaxed)
+    }
+
+    /// Whether loading a library takes too long, or the server ends; none if no library is loaded by the clock.
+    fn load_is_late(&self) -> Option<bool> {
+        let until = self
+            .load_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let (driver, until) = until.as_ref()?;
+        Some(driver.is_ending() || driver.now() > *until)
     }
 
     /// Charges work that is not done by instructions of Lua; whether it is time to look up from it. Errors: the budget is used
@@ -104,6 +121,7 @@ impl Sandbox {
             budget: AtomicU64::new(u64::MAX),
             memory_max: AtomicUsize::new(BUFFER_MAX),
             is_interrupted: AtomicBool::new(false),
+            load_until: Mutex::new(None),
             random,
         });
         walk::keep_next(&lua)?;
@@ -369,7 +387,11 @@ fn set_limits(lua: &Lua, shared: &Arc<Shared>, api: Table, config: &Config) -> m
         HookTriggers::new().every_nth_instruction(HOOK_PERIOD),
         move |lua, _| {
             shared.spend(u64::from(HOOK_PERIOD))?;
-            look_up(lua, &shared, &api)?;
+            match shared.load_is_late() {
+                Some(true) => return Err(Raised::Fatal(LOAD_TIMEOUT.into()).into()),
+                Some(false) => {}
+                None => look_up(lua, &shared, &api)?,
+            }
             Ok(VmState::Continue)
         },
     )
