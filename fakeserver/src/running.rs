@@ -69,6 +69,9 @@ pub(crate) trait Interlude: fmt::Debug + Send + Sync {
     /// What time it is.
     fn now(&self) -> Timestamp;
 
+    /// Whether time passes while a script runs.
+    fn has_time(&self) -> bool;
+
     /// Lets whoever waits for the engine have it for a moment.
     fn attend(&self, engine: &mut Engine);
 
@@ -115,9 +118,14 @@ impl Engine {
         Ok(())
     }
 
+    /// Whoever drives the engine while it has work to do; none if nobody does.
+    pub(crate) fn driver(&self) -> Option<Arc<dyn Interlude>> {
+        self.interlude.as_ref().and_then(std::sync::Weak::upgrade)
+    }
+
     /// Looks up from the script under way: if it takes too long, the other clients are attended to.
     pub(crate) fn interrupt_script(&mut self) -> Verdict {
-        let Some(driver) = self.interlude.as_ref().and_then(std::sync::Weak::upgrade) else {
+        let Some(driver) = self.driver() else {
             return Verdict::GoOn;
         };
         if driver.is_ending() {
@@ -142,7 +150,7 @@ impl Engine {
 
     /// How long the script under way has run so far, in milliseconds.
     pub(crate) fn script_duration_ms(&self) -> i64 {
-        let driver = self.interlude.as_ref().and_then(std::sync::Weak::upgrade);
+        let driver = self.driver();
         let since = self.running.and_then(|running| running.since);
         match (driver, since) {
             (Some(driver), Some(since)) => (driver.now().micros() - since.micros()) / 1000,

@@ -286,6 +286,10 @@ impl Interlude for Shared {
         self.clock.now()
     }
 
+    fn has_time(&self) -> bool {
+        !self.clock.is_frozen()
+    }
+
     fn attend(&self, engine: &mut Engine) {
         let aside = *lock(&self.aside);
         match aside {

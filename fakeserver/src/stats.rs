@@ -120,7 +120,8 @@ impl ServerStats {
         self.error(error);
     }
 
-    fn error(&mut self, error: &CommandError) {
+    /// Counts an error by its code.
+    pub(crate) fn error(&mut self, error: &CommandError) {
         self.error_replies += 1;
         let text = error.to_bytes();
         let code = text.split(|byte| *byte == b' ').next().unwrap_or_default();

@@ -182,10 +182,11 @@ fn load(call: &mut ControlCall<'_>) -> CommandResult {
         }
         replace = true;
     }
+    let driver = call.engine.driver().filter(|driver| driver.has_time());
     let Engine {
         scripts, config, ..
     } = &mut *call.engine;
-    let name = scripts.load_functions(args.next()?, replace, config)?;
+    let name = scripts.load_functions(args.next()?, replace, (config, driver))?;
     call.engine.keyspace.stats.dirty += 1;
     Ok(Reply::Bulk(name))
 }
@@ -210,10 +211,11 @@ fn restore(call: &mut ControlCall<'_>) -> CommandResult {
             "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.",
         ));
     };
+    let driver = call.engine.driver().filter(|driver| driver.has_time());
     let Engine {
         scripts, config, ..
     } = &mut *call.engine;
-    scripts.restore_functions(payload, policy, config)?;
+    scripts.restore_functions(payload, policy, (config, driver))?;
     call.engine.keyspace.stats.dirty += 1;
     Ok(Reply::OK)
 }

@@ -4,17 +4,36 @@ use std::ops::Deref;
 
 use mlua::{BorrowedBytes, Lua, MultiValue, Value};
 
-use super::raise::argument_error;
+use super::raise::{argument_error, caller_argument_error, library_error_at};
 
 /// The arguments of a call, by position from 1, with Lua's own conversions and error texts.
 pub(super) struct Arguments<'lua> {
     lua: &'lua Lua,
     values: MultiValue,
+    /// The function of the sandbox that calls this one, if an error is about that.
+    caller: Option<&'static str>,
 }
 
 impl<'lua> Arguments<'lua> {
     pub(super) fn new(lua: &'lua Lua, values: MultiValue) -> Arguments<'lua> {
-        Arguments { lua, values }
+        Arguments {
+            lua,
+            values,
+            caller: None,
+        }
+    }
+
+    /// The arguments of the sandbox's own function that calls this one; its name, should the script not have one for it.
+    pub(super) fn of_caller(
+        lua: &'lua Lua,
+        values: MultiValue,
+        name: &'static str,
+    ) -> Arguments<'lua> {
+        Arguments {
+            lua,
+            values,
+            caller: Some(name),
+        }
     }
 
     /// Number of arguments.
@@ -68,7 +87,15 @@ impl<'lua> Arguments<'lua> {
 
     /// An error about the argument at `position`.
     pub(super) fn error(&self, position: usize, text: &str) -> mlua::Error {
-        argument_error(self.lua, position, text)
+        match self.caller {
+            Some(name) => caller_argument_error(self.lua, name, position, text),
+            None => argument_error(self.lua, position, text),
+        }
+    }
+
+    /// An error of the function, with the place of its call.
+    pub(super) fn failure(&self, text: &str) -> mlua::Error {
+        library_error_at(self.lua, 1 + usize::from(self.caller.is_some()), text)
     }
 
     /// The error of an argument of the wrong type.
@@ -79,11 +106,7 @@ impl<'lua> Arguments<'lua> {
         found: Option<&Value>,
     ) -> mlua::Error {
         let found = found.map_or("no value", type_name);
-        argument_error(
-            self.lua,
-            position,
-            &format!("{expected} expected, got {found}"),
-        )
+        self.error(position, &format!("{expected} expected, got {found}"))
     }
 }
 

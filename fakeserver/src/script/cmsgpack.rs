@@ -5,6 +5,7 @@ use std::sync::Arc;
 use mlua::{IntoLua, Lua, LuaString, MultiValue, Table, Value};
 
 use super::arguments::{Arguments, as_number};
+use super::protect::behind;
 use super::raise::{Raised, argument_error, library_error};
 use super::sandbox::{Shared, VALUE_COST};
 
@@ -56,12 +57,17 @@ fn pack(lua: &Lua, values: MultiValue, budget: &Shared) -> mlua::Result<LuaStrin
     }
     let mut out = Vec::new();
     for value in values {
-        write(&mut out, &value, 0, budget)?;
+        write(&mut out, &value, 0, (lua, budget))?;
     }
     lua.create_string(out)
 }
 
-fn write(out: &mut Vec<u8>, value: &Value, level: usize, budget: &Shared) -> mlua::Result<()> {
+fn write(
+    out: &mut Vec<u8>,
+    value: &Value,
+    level: usize,
+    (lua, budget): (&Lua, &Shared),
+) -> mlua::Result<()> {
     budget.spend(VALUE_COST)?;
     if budget.is_too_much(out.len()) {
         return Err(Raised::Text(b"not enough memory".to_vec()).into());
@@ -71,7 +77,9 @@ fn write(out: &mut Vec<u8>, value: &Value, level: usize, budget: &Shared) -> mlu
         Value::Integer(n) => write_integer(out, *n),
         Value::Number(n) => write_number(out, *n),
         Value::String(text) => write_string(out, &text.as_bytes()),
-        Value::Table(table) if level < NESTING_MAX => write_table(out, table, level, budget)?,
+        Value::Table(table) if level < NESTING_MAX => {
+            write_table(out, table, level, (lua, budget))?;
+        }
         _ => out.push(0xc0),
     }
     Ok(())
@@ -122,7 +130,7 @@ fn write_table(
     out: &mut Vec<u8>,
     table: &Table,
     level: usize,
-    budget: &Shared,
+    means: (&Lua, &Shared),
 ) -> mlua::Result<()> {
     // Twice, since Rust has room for some thousand values of Lua only.
     let (mut max, mut is_array, mut len) = (0.0_f64, true, 0);
@@ -134,18 +142,23 @@ fn write_table(
         len += 1;
         Ok(())
     })?;
+    if len == 0
+        && let Some(hidden) = behind(means.0, table)?
+    {
+        return write_table(out, &hidden, level, means);
+    }
     if is_array && max == len as f64 {
         // The length is the border that Lua finds, which for such a table is its count.
         count(out, len, [0x90, 0xdc, 0xdd]);
         for index in 1..=len {
-            write(out, &table.raw_get(index)?, level + 1, budget)?;
+            write(out, &table.raw_get(index)?, level + 1, means)?;
         }
         return Ok(());
     }
     count(out, len, [0x80, 0xde, 0xdf]);
     table.for_each(|key: Value, value: Value| {
-        write(out, &key, level + 1, budget)?;
-        write(out, &value, level + 1, budget)
+        write(out, &key, level + 1, means)?;
+        write(out, &value, level + 1, means)
     })
 }
 
@@ -192,16 +205,18 @@ fn read_values(
 ) -> mlua::Result<MultiValue> {
     let text = args.string(1)?;
     let all = limit == 0 && offset == 0;
+    // Error texts show a C int.
+    let shown = offset as i32;
     let (Ok(start), Ok(most)) = (usize::try_from(offset), usize::try_from(limit)) else {
         let text = format!(
-            "Invalid request to unpack with offset of {offset} and limit of {}.",
+            "Invalid request to unpack with offset of {shown} and limit of {}.",
             text.len()
         );
         return Err(library_error(lua, text));
     };
     let Some(rest) = text.get(start..) else {
         let text = format!(
-            "Start offset {offset} greater than input length {}.",
+            "Start offset {shown} greater than input length {}.",
             text.len()
         );
         return Err(library_error(lua, text));

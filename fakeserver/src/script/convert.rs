@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use mlua::{Function, IntoLua, Lua, LuaString, Table, Value};
 
 use super::arguments::{as_number, truncate};
-use super::raise::Raised;
+use super::raise::{IS_COUNTED, Raised};
 use super::sandbox::{Shared, VALUE_COST};
 use super::walk;
 use crate::error::CommandError;
@@ -105,8 +105,14 @@ pub(super) fn put_at(table: &Table, at: usize, bytes: &[u8]) -> mlua::Result<()>
 
 /// What a script returned as a reply. Its protocol is the script's own choice by `redis.setresp`.
 ///
-/// Tables that hold tables are walked with a stack of our own, since their nesting is the script's choice.
-pub(super) fn to_reply(lua: &Lua, value: Value, shared: &Shared) -> mlua::Result<Reply> {
+/// Tables that hold tables are walked with a stack of our own, since their nesting is the script's choice. `errors` is told of
+/// each error inside of others, and whether it has been counted already.
+pub(super) fn to_reply(
+    lua: &Lua,
+    value: Value,
+    shared: &Shared,
+    errors: &mut Errors<'_>,
+) -> mlua::Result<Reply> {
     let (resp3, next) = (shared.resp3.load(Relaxed), walk::next(lua)?);
     let mut open: Vec<Open> = Vec::new();
     let (mut value, mut slots) = (value, 0);
@@ -116,11 +122,19 @@ pub(super) fn to_reply(lua: &Lua, value: Value, shared: &Shared) -> mlua::Result
         bytes += size_of::<Reply>();
         refuse_too_much(shared, bytes)?;
         let mut reply = match begin(value, resp3, slots)? {
+            Begun::Error(error, is_counted) => {
+                if !open.is_empty() {
+                    errors(&error, is_counted);
+                }
+                Reply::Error(error)
+            }
             Begun::Reply(reply) => {
                 bytes += text_len(&reply);
                 reply
             }
-            Begun::Open(source) if open.len() >= NESTED_MAX => deep(lua, source, slots, shared)?,
+            Begun::Open(source) if open.len() >= NESTED_MAX => {
+                deep(lua, source, slots, (shared, &mut *errors))?
+            }
             Begun::Open(source) => {
                 open.push(Open::new(source, slots));
                 Reply::Nothing
@@ -140,7 +154,12 @@ pub(super) fn to_reply(lua: &Lua, value: Value, shared: &Shared) -> mlua::Result
 }
 
 /// The same for a table far inside of others.
-fn deep(lua: &Lua, source: Source, slots: usize, shared: &Shared) -> mlua::Result<Reply> {
+fn deep(
+    lua: &Lua,
+    source: Source,
+    slots: usize,
+    (shared, errors): (&Shared, &mut Errors<'_>),
+) -> mlua::Result<Reply> {
     let (resp3, next) = (shared.resp3.load(Relaxed), walk::next(lua)?);
     let parked = lua.create_table()?;
     let mut parts = vec![source.part(0)];
@@ -168,6 +187,10 @@ fn deep(lua: &Lua, source: Source, slots: usize, shared: &Shared) -> mlua::Resul
         refuse_too_much(shared, bytes)?;
         let slots = innermost.child_slots();
         match begin(value, resp3, slots)? {
+            Begun::Error(error, is_counted) => {
+                errors(&error, is_counted);
+                parts.push(Part::Reply(Reply::Error(error)));
+            }
             Begun::Reply(reply) => {
                 bytes += text_len(&reply);
                 parts.push(Part::Reply(reply));
@@ -201,8 +224,13 @@ fn text_len(reply: &Reply) -> usize {
     }
 }
 
+/// Who is told of errors.
+pub(super) type Errors<'a> = dyn FnMut(&CommandError, bool) + 'a;
+
 enum Begun {
     Reply(Reply),
+    /// With whether it has been counted.
+    Error(CommandError, bool),
     Open(Source),
 }
 
@@ -343,7 +371,7 @@ impl Open {
 fn begin(value: Value, resp3: bool, slots: usize) -> mlua::Result<Begun> {
     if slots > SLOTS_MAX {
         let error = CommandError::custom("ERR reached lua stack limit");
-        return Ok(Begun::Reply(Reply::Error(error)));
+        return Ok(Begun::Error(error, false));
     }
     Ok(Begun::Reply(match value {
         Value::String(text) => Reply::Bulk(Blob::from(&*text.as_bytes())),
@@ -364,7 +392,8 @@ fn begin(value: Value, resp3: bool, slots: usize) -> mlua::Result<Begun> {
 fn begin_table(table: Table) -> mlua::Result<Begun> {
     if let Value::String(text) = table.raw_get("err")? {
         let error = CommandError::custom(trim_end(&text.as_bytes()));
-        return Ok(Begun::Reply(Reply::Error(error)));
+        let is_counted = table.raw_get::<Value>(IS_COUNTED)? == Value::Boolean(true);
+        return Ok(Begun::Error(error, is_counted));
     }
     if let Value::String(text) = table.raw_get("ok")? {
         return Ok(Begun::Reply(Reply::status(one_line(&text.as_bytes()))));

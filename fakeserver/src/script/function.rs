@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::payload::{self, Compression};
+use crate::running::Interlude;
 use crate::value::Blob;
 use crate::wire::request::split_words;
 use crate::wire::{Reply, Request};
@@ -134,6 +135,14 @@ impl Libraries {
     }
 }
 
+/// What loading libraries takes.
+pub(super) struct Making<'a> {
+    pub random: &'a Arc<Lrand48>,
+    pub config: &'a Config,
+    /// Knows the time, if that passes.
+    pub driver: Option<Arc<dyn Interlude>>,
+}
+
 /// All that the server keeps of functions.
 #[derive(Debug, Default)]
 pub(crate) struct Functions {
@@ -199,7 +208,7 @@ impl Functions {
     /// nothing; there is a library (unless `replace`) or a function of this name.
     pub(super) fn load(
         &mut self,
-        making: (&Arc<Lrand48>, &Config),
+        making: &Making<'_>,
         code: &[u8],
         replace: bool,
     ) -> Result<Blob, CommandError> {
@@ -213,7 +222,7 @@ impl Functions {
     fn load_into(
         &mut self,
         libraries: &mut Libraries,
-        making: (&Arc<Lrand48>, &Config),
+        making: &Making<'_>,
         code: &[u8],
         replace: bool,
     ) -> Result<Blob, CommandError> {
@@ -229,7 +238,7 @@ impl Functions {
         if !replace && libraries.by_name.contains_key(&name) {
             return Err(already_exists("Library '", &name, "'"));
         }
-        let functions = self.state(making)?.load(header.body)?;
+        let functions = self.state(making)?.load(header.body, making)?;
         if functions.is_empty() {
             return Err(error("No functions registered"));
         }
@@ -251,11 +260,11 @@ impl Functions {
     /// Nothing has changed then.
     pub(super) fn restore(
         &mut self,
-        making: (&Arc<Lrand48>, &Config),
+        making: &Making<'_>,
         payload: &[u8],
         policy: RestorePolicy,
     ) -> Result<(), CommandError> {
-        let libraries = payload::verify(payload, making.1.payload_check())
+        let libraries = payload::verify(payload, making.config.payload_check())
             .ok_or_else(|| error("DUMP payload version or checksum are wrong"))?;
         let mut restored = Libraries::default();
         for code in payload::read_functions(libraries) {
@@ -273,13 +282,9 @@ impl Functions {
         result
     }
 
-    fn state(
-        &mut self,
-        making: (&Arc<Lrand48>, &Config),
-    ) -> Result<&mut FunctionState, CommandError> {
-        let (random, config) = making;
+    fn state(&mut self, making: &Making<'_>) -> Result<&mut FunctionState, CommandError> {
         if self.state.is_none() {
-            let state = FunctionState::new(Arc::clone(random), config)
+            let state = FunctionState::new(Arc::clone(making.random), making.config)
                 .map_err(|error| CommandError::custom(format!("ERR {error}")))?;
             self.state = Some(Box::new(state));
         }

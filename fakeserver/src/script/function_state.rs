@@ -1,23 +1,26 @@
 //! The Lua state of functions, and what a library finds in it while it is being loaded (`function_lua.c`).
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError};
 
 use mlua::{Lua, MultiValue, Table, Value};
 
 use super::arguments::{as_number, number_text};
-use super::function::{BAD_NAME, Function, is_name};
+use super::function::{BAD_NAME, Function, Making, is_name};
+use super::protect::behind;
 use super::raise::Raised;
 use super::random::Lrand48;
 use super::redis_api::{self, error};
-use super::sandbox::{Kind, Sandbox};
+use super::sandbox::{Kind, LOAD_TIMEOUT, Sandbox};
 use super::{ScriptFlag, ScriptFlags};
 use crate::config::Config;
 use crate::error::CommandError;
 use crate::value::Blob;
 
-/// Instructions that loading a library may take, where 7.0.15 allows half a second.
+/// How long loading a library may take.
+const LOAD_TIME_MS: i64 = 500;
+/// Instructions that it may take where no time passes.
 const LOAD_BUDGET: u64 = 50_000_000;
 
 /// What the library that is being loaded has registered.
@@ -45,7 +48,6 @@ impl FunctionState {
         redis.raw_set("register_function", lua.create_function(register)?)?;
         let load_globals = lua.create_table()?;
         load_globals.raw_set("redis", sandbox.read_only(&redis)?)?;
-        sandbox.refuse_missing(&redis)?;
         sandbox.refuse_missing(&load_globals)?;
         Ok(FunctionState {
             sandbox,
@@ -54,8 +56,27 @@ impl FunctionState {
     }
 
     /// Compiles and runs a library; what it has registered. Errors: it does not compile; what it raises.
-    pub(super) fn load(&self, body: &[u8]) -> Result<Vec<Function>, CommandError> {
+    pub(super) fn load(
+        &self,
+        body: &[u8],
+        making: &Making<'_>,
+    ) -> Result<Vec<Function>, CommandError> {
+        let shared = &self.sandbox.shared;
+        let by_clock = |until| {
+            *shared
+                .load_until
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = until;
+        };
+        self.sandbox.reset(making.config);
+        if let Some(driver) = &making.driver {
+            let until = driver.now().plus_millis(LOAD_TIME_MS);
+            by_clock(Some((Arc::clone(driver), until)));
+        } else {
+            shared.budget.store(LOAD_BUDGET, Relaxed);
+        }
         let loaded = self.try_load(body);
+        by_clock(None);
         self.sandbox.recover();
         loaded
     }
@@ -66,7 +87,6 @@ impl FunctionState {
             let prefix = b"ERR Error compiling function: ";
             CommandError::custom([&prefix[..], &text].concat())
         })?;
-        sandbox.shared.budget.store(LOAD_BUDGET, Relaxed);
         sandbox.lua.set_app_data(Loading::default());
         let (ok, value): (bool, Value) = sandbox
             .look_up_globals_in(&self.load_globals, |sandbox| sandbox.protected.call(chunk))
@@ -76,7 +96,7 @@ impl FunctionState {
             return Ok(loaded.functions);
         }
         let text = if sandbox.shared.budget.load(Relaxed) == 0 {
-            b"ERR FUNCTION LOAD timeout".to_vec()
+            LOAD_TIMEOUT.into()
         } else {
             error_text(value)
         };
@@ -89,7 +109,7 @@ impl FunctionState {
 fn error_text(value: Value) -> Vec<u8> {
     let text = match value {
         Value::Error(error) => match Raised::of(&error) {
-            Raised::Reply(text) => return text,
+            Raised::Reply(text) | Raised::Fatal(text) => return text,
             raised => raised.into_text(),
         },
         Value::Table(table) => match table.raw_get("err") {
@@ -111,7 +131,7 @@ fn register(lua: &Lua, values: MultiValue) -> mlua::Result<()> {
     };
     let mut values = values.into_iter();
     let read = match (values.next(), values.next(), values.next()) {
-        (Some(first), None, None) => named(&first),
+        (Some(first), None, None) => named(lua, &first),
         (Some(name), Some(callback), None) => positional(&name, callback),
         _ => Err("wrong number of arguments to redis.register_function"),
     };
@@ -152,12 +172,14 @@ fn positional(name: &Value, callback: Value) -> Result<Registration, &'static st
     })
 }
 
-fn named(arguments: &Value) -> Result<Registration, &'static str> {
+fn named(lua: &Lua, arguments: &Value) -> Result<Registration, &'static str> {
     let Value::Table(arguments) = arguments else {
         return Err(
             "calling redis.register_function with a single argument is only applicable to Lua table (representing named arguments).",
         );
     };
+    let hidden = behind(lua, arguments).unwrap_or_default();
+    let arguments = hidden.as_ref().unwrap_or(arguments);
     let (mut name, mut description, mut callback) = (None, None, None);
     let mut flags = ScriptFlags::DECLARED;
     for pair in arguments.pairs::<Value, Value>() {

@@ -30,6 +30,7 @@ use sha1::{Digest, Sha1};
 
 use crate::config::Config;
 use crate::error::CommandError;
+use crate::running::Interlude;
 use crate::stats::ScriptFigures;
 use crate::value::Blob;
 use crate::wire::request::split_words;
@@ -178,10 +179,15 @@ impl ScriptEngine {
         &mut self,
         code: &[u8],
         replace: bool,
-        config: &Config,
+        (config, driver): (&Config, Option<Arc<dyn Interlude>>),
     ) -> Result<Blob, CommandError> {
         let random = self.random.get_or_insert_default();
-        self.functions.load((random, config), code, replace)
+        let making = function::Making {
+            random,
+            config,
+            driver,
+        };
+        self.functions.load(&making, code, replace)
     }
 
     /// Loads the libraries of a payload. Errors: see [`Functions`].
@@ -189,10 +195,15 @@ impl ScriptEngine {
         &mut self,
         payload: &[u8],
         policy: RestorePolicy,
-        config: &Config,
+        (config, driver): (&Config, Option<Arc<dyn Interlude>>),
     ) -> Result<(), CommandError> {
         let random = self.random.get_or_insert_default();
-        self.functions.restore((random, config), payload, policy)
+        let making = function::Making {
+            random,
+            config,
+            driver,
+        };
+        self.functions.restore(&making, payload, policy)
     }
 
     fn state(&mut self, config: &Config) -> Result<&mut State, CommandError> {

@@ -35,64 +35,99 @@ impl Sandbox {
         result
     }
 
-    /// A stand-in for a table that libraries may read.
+    /// A stand-in for a table that libraries may read; what it does not hold raises an error.
     pub(super) fn read_only(&self, hidden: &Table) -> mlua::Result<Table> {
         let refuse = refuse_writes(&self.lua)?;
-        let index = Value::Table(hidden.clone());
-        stand_in(&self.lua, &self.stand_ins, &refuse, index, hidden)
+        let shown = self.refuse_missing(hidden)?;
+        let table = stand_in(&self.lua, &self.stand_ins, &refuse, hidden)?;
+        let shown = stand_in(&self.lua, &self.stand_ins, &refuse, &shown)?;
+        self.metatables.raw_set(&table, shown)?;
+        Ok(table)
     }
 
-    /// Has a table raise an error where it holds nothing.
-    pub(super) fn refuse_missing(&self, table: &Table) -> mlua::Result<()> {
+    /// Has a table raise an error where it holds nothing; its metatable.
+    pub(super) fn refuse_missing(&self, table: &Table) -> mlua::Result<Table> {
         let meta = self.lua.create_table()?;
         meta.raw_set("__index", missing_global(&self.lua)?)?;
-        table.set_metatable(Some(meta))
+        table.set_metatable(Some(meta.clone()))?;
+        Ok(meta)
     }
 }
 
+/// Under this name the registry has the stand-ins, each with the table behind it.
+const STAND_INS: &str = "stand-ins";
+
+/// Makes the table of stand-ins.
+pub(super) fn keep_stand_ins(lua: &Lua) -> mlua::Result<Table> {
+    let stand_ins = lua.create_table()?;
+    lua.set_named_registry_value(STAND_INS, &stand_ins)?;
+    Ok(stand_ins)
+}
+
+/// The table behind a stand-in; none if it is an ordinary table. Stand-ins are empty, so only empty tables need be asked about.
+pub(super) fn behind(lua: &Lua, table: &Table) -> mlua::Result<Option<Table>> {
+    let stand_ins: Table = lua.named_registry_value(STAND_INS)?;
+    stand_ins.raw_get(table)
+}
+
+/// What functions of `sandbox.lua` call with their own arguments when those are wrong, by the name of the function.
+pub(super) fn refusals(lua: &Lua) -> mlua::Result<Table> {
+    let refusals = lua.create_table()?;
+    let add = |name: &'static str, refuse: fn(&Arguments<'_>) -> mlua::Error| {
+        let function = lua.create_function(move |lua, values: MultiValue| {
+            Err::<(), _>(refuse(&Arguments::of_caller(lua, values, name)))
+        })?;
+        refusals.raw_set(name, function)
+    };
+    add("xpcall", |args| args.error(2, "value expected"))?;
+    add("insert", |args| match (args.get(1), args.get(2)) {
+        (Some(Value::Table(_)), _) if !(2..=3).contains(&args.len()) => {
+            args.failure("wrong number of arguments to 'insert'")
+        }
+        (Some(Value::Table(_)), at) if args.len() == 3 && args.number(2).is_err() => {
+            args.type_error(2, "number", at)
+        }
+        (Some(Value::Table(_)), _) => Raised::Text(READ_ONLY.into()).into(),
+        (list, _) => args.type_error(1, "table", list),
+    })?;
+    add("foreach", |args| match (args.get(1), args.get(2)) {
+        (Some(Value::Table(_)), f) => args.type_error(2, "function", f),
+        (list, _) => args.type_error(1, "table", list),
+    })?;
+    Ok(refusals)
+}
+
 /// The functions that see through a stand-in, or refuse to write to one.
-pub(super) fn add_seeing_through(
-    lua: &Lua,
-    real: &Table,
-    stand_ins: &Table,
-    mark: &Function,
-) -> mlua::Result<()> {
+pub(super) fn add_seeing_through(lua: &Lua, real: &Table, stand_ins: &Table) -> mlua::Result<()> {
     let next: Function = real.raw_get("next")?;
-    let (known, seen, step) = (stand_ins.clone(), mark.clone(), next.clone());
+    let (known, step) = (stand_ins.clone(), next.clone());
     let pairs = lua.create_function(move |lua, values: MultiValue| {
         let args = Arguments::new(lua, values);
         let table = table_argument(&args)?;
         let Some(hidden) = known.raw_get::<Option<Table>>(table)? else {
             return Ok((step.clone(), table.clone(), Value::Nil));
         };
-        seen.call::<()>(())?;
         // The iteration's state is in the script's hands, so it is given a copy.
         let copy = lua.create_table()?;
         hidden.for_each(|key: Value, value: Value| copy.raw_set(key, value))?;
         Ok((step.clone(), copy, Value::Nil))
     })?;
     real.raw_set("pairs", pairs)?;
-    let (known, seen) = (stand_ins.clone(), mark.clone());
+    let known = stand_ins.clone();
     let public_next = lua.create_function(move |lua, values: MultiValue| {
         let args = Arguments::new(lua, values);
         let table = table_argument(&args)?;
         let key = args.get(2).cloned().unwrap_or(Value::Nil);
         let hidden: Option<Table> = known.raw_get(table)?;
-        if hidden.is_some() {
-            seen.call::<()>(())?;
-        }
         next.call::<MultiValue>((hidden.as_ref().unwrap_or(table), key))
             .map_err(|_| Raised::Text(b"invalid key to 'next'".to_vec()).into())
     })?;
     real.raw_set("next", public_next)?;
-    let (known, seen) = (stand_ins.clone(), mark.clone());
+    let known = stand_ins.clone();
     let rawget = lua.create_function(move |lua, values: MultiValue| {
         let args = Arguments::new(lua, values);
         let table = table_argument(&args)?;
         let hidden: Option<Table> = known.raw_get(table)?;
-        if hidden.is_some() {
-            seen.call::<()>(())?;
-        }
         let Some(key) = args.get(2) else {
             return Err(argument_error(lua, 2, "value expected"));
         };
@@ -160,34 +195,29 @@ pub(super) fn protect(
     lua: &Lua,
     real: &Table,
     stand_ins: &Table,
-    watch_insert: &Function,
+    metatables: &Table,
 ) -> mlua::Result<Table> {
     let refuse = refuse_writes(lua)?;
-    let stand_in = |index, hidden: &Table| stand_in(lua, stand_ins, &refuse, index, hidden);
+    let stand_in = |hidden: &Table| stand_in(lua, stand_ins, &refuse, hidden);
     for name in LIBRARIES {
         let hidden: Table = real.raw_get(name)?;
-        let index = match name {
-            "table" => Value::Function(watch_insert.call(&hidden)?),
-            _ => Value::Table(hidden.clone()),
-        };
-        real.raw_set(name, stand_in(index, &hidden)?)?;
+        real.raw_set(name, stand_in(&hidden)?)?;
     }
     let shown = lua.create_table()?;
     shown.raw_set("__index", missing_global(lua)?)?;
     real.set_metatable(Some(shown.clone()))?;
-    let shown = stand_in(Value::Table(shown.clone()), &shown)?;
-    let globals = stand_in(Value::Table(real.clone()), real)?;
+    let globals = stand_in(real)?;
+    metatables.raw_set(&globals, stand_in(&shown)?)?;
     let strings: Table = real.raw_get("string")?;
     let string_meta = lua.create_table()?;
     string_meta.raw_set("__index", strings)?;
-    let string_meta = stand_in(Value::Table(string_meta.clone()), &string_meta)?;
-    let (known, all) = (stand_ins.clone(), globals.clone());
+    let string_meta = stand_in(&string_meta)?;
+    let (known, shown) = (stand_ins.clone(), metatables.clone());
     let getmetatable = lua.create_function(move |lua, values: MultiValue| {
         let args = Arguments::new(lua, values);
         match args.get(1) {
             None => Err(argument_error(lua, 1, "value expected")),
-            Some(Value::Table(table)) if *table == all => Ok(Value::Table(shown.clone())),
-            Some(Value::Table(table)) if known.contains_key(table)? => Ok(Value::Nil),
+            Some(Value::Table(table)) if known.contains_key(table)? => shown.raw_get(table),
             Some(Value::Table(table)) => match table.metatable() {
                 None => Ok(Value::Nil),
                 Some(meta) => match meta.raw_get("__metatable")? {
@@ -220,16 +250,15 @@ fn refuse_writes(lua: &Lua) -> mlua::Result<Function> {
     lua.create_function(|lua, _: Value| Err::<(), _>(library_error(lua, READ_ONLY)))
 }
 
-/// An empty table in front of a hidden one: it reads from `index` and refuses writes.
+/// An empty table in front of a hidden one, which it reads from; it refuses writes.
 fn stand_in(
     lua: &Lua,
     stand_ins: &Table,
     refuse: &Function,
-    index: Value,
     hidden: &Table,
 ) -> mlua::Result<Table> {
     let (table, meta) = (lua.create_table()?, lua.create_table()?);
-    meta.raw_set("__index", index)?;
+    meta.raw_set("__index", hidden)?;
     meta.raw_set("__newindex", refuse)?;
     table.set_metatable(Some(meta))?;
     stand_ins.raw_set(&table, hidden)?;

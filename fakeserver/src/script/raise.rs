@@ -110,18 +110,49 @@ pub(super) fn library_error_at(lua: &Lua, level: usize, text: impl AsRef<[u8]>) 
 
 /// An error about an argument, as `luaL_argerror` makes it; `position` counts from 1.
 pub(super) fn argument_error(lua: &Lua, position: usize, text: &str) -> mlua::Error {
-    let (name, is_method) = lua
-        .inspect_stack(0, |frame| {
-            let names = frame.names();
-            let name = names.name.map(std::borrow::Cow::into_owned);
-            (name, names.name_what == Some("method"))
-        })
-        .unwrap_or_default();
-    let name = name.unwrap_or_else(|| "?".to_owned());
-    let text = match (is_method, position) {
+    let text = argument_text(name_at(lua, 0), "?", position, text);
+    library_error(lua, text)
+}
+
+/// The same about an argument of the sandbox's own function that calls the one that raises it. A tail call has left nothing by
+/// which to name it but its usual name.
+pub(super) fn caller_argument_error(
+    lua: &Lua,
+    usual: &str,
+    position: usize,
+    text: &str,
+) -> mlua::Error {
+    let by_sandbox = lua.inspect_stack(2, |frame| {
+        frame.source().short_src.as_deref() == Some("sandbox")
+    });
+    let text = match (by_sandbox, name_at(lua, 1)) {
+        // What the sandbox calls is called by Lua itself in 7.0.15, which has no name for it.
+        (Some(true), _) => argument_text((None, false), "?", position, text),
+        (_, name) => argument_text(name, usual, position, text),
+    };
+    library_error_at(lua, 2, text)
+}
+
+/// By which name a function of the stack was called, if by one, and whether as a method.
+fn name_at(lua: &Lua, level: usize) -> (Option<String>, bool) {
+    let name = lua.inspect_stack(level, |frame| {
+        let names = frame.names();
+        let name = names.name.map(std::borrow::Cow::into_owned);
+        (name, names.name_what == Some("method"))
+    });
+    name.unwrap_or_default()
+}
+
+fn argument_text(
+    (name, is_method): (Option<String>, bool),
+    usual: &str,
+    position: usize,
+    text: &str,
+) -> String {
+    let name = name.as_deref().unwrap_or(usual);
+    match (is_method, position) {
         (true, 1) => format!("calling '{name}' on bad self ({text})"),
         (true, _) => format!("bad argument #{} to '{name}' ({text})", position - 1),
         (false, _) => format!("bad argument #{position} to '{name}' ({text})"),
-    };
-    library_error(lua, text)
+    }
 }

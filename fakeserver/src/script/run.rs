@@ -89,7 +89,8 @@ pub(super) fn run_in(
     }
     let reply = match result {
         Ok(Outcome::Value(value)) => unlimited(&sandbox.lua, || {
-            to_reply(&sandbox.lua, value, &sandbox.shared)
+            let mut count = counting(engine, invocation.request);
+            to_reply(&sandbox.lua, value, &sandbox.shared, &mut count)
         }),
         Ok(Outcome::Failure(error)) => describe(&error, name).map(Reply::Error),
         Err(error) => Err(error),
@@ -134,6 +135,24 @@ fn is_counted(result: &mlua::Result<Outcome>) -> bool {
     };
     let mark = |name| table.raw_get::<Value>(name).unwrap_or(Value::Nil);
     matches!(mark("err"), Value::String(_)) && mark(IS_COUNTED) == Value::Boolean(true)
+}
+
+/// Counts errors inside of a script's reply: those that no command has been counted for, and for these, however many, one
+/// failure of the script; for each of the others one more.
+fn counting(engine: &mut Engine, request: &Request) -> impl FnMut(&CommandError, bool) {
+    let (stats, row) = (&mut engine.stats, find(request));
+    let mut has_failed = false;
+    move |error, is_counted| {
+        if !is_counted {
+            stats.error(error);
+            if std::mem::replace(&mut has_failed, true) {
+                return;
+            }
+        }
+        if let Some(row) = row {
+            stats.interrupted(row);
+        }
+    }
 }
 
 /// How a script ended.
@@ -190,9 +209,6 @@ impl Sandbox {
                 is_function,
             ))
         })?;
-        if self.clean() && ok {
-            return Err(Raised::Text(b"Attempt to modify a readonly table".to_vec()).into());
-        }
         Ok(if ok {
             Outcome::Value(value)
         } else {

@@ -1,8 +1,9 @@
 -- What a script's environment needs of Lua itself: places where errors are caught, since an error that the server raises is
 -- not yet the value that a script has to see, and stand-ins for tables that scripts may not change.
-local raw_pcall, raw_xpcall, raw_resume, raw_next, raw_type, handler, as_value, is_fatal, refuse_xpcall, real, api = ...
-local select, unpack, getmetatable = real.select, real.unpack, real.getmetatable
+local raw_pcall, raw_xpcall, raw_resume, raw_type, unpack, handler, as_value, is_fatal, refuse, real, api, stand_ins = ...
+local select, getmetatable, tonumber = real.select, real.getmetatable, real.tonumber
 local string_sub, string_gsub = real.string.sub, real.string.gsub
+local raw_insert, raw_foreach, own_unpack = real.table.insert, real.table.foreach, real.unpack
 
 local many, box, slot = {}, {}, 1
 
@@ -77,7 +78,7 @@ local function finish_xpcall(ok, first, ...)
 end
 
 function real.xpcall(...)
-  if select('#', ...) < 2 then refuse_xpcall(...) end
+  if select('#', ...) < 2 then refuse.xpcall(...) end
   local f, on_error = ...
   if raw_type(f) ~= 'function' then return raw_xpcall(f, on_error) end
   return finish_xpcall(raw_xpcall(function()
@@ -99,32 +100,44 @@ function real.coroutine.resume(...)
   return finish_resume(raw_resume(...))
 end
 
-local touched = false
-
--- `table.insert` writes without asking a metatable: whoever reached for it may have written into a stand-in.
-local function mark() touched = true end
-
-local function watch_insert(library)
-  return function(_, name)
-    if name == 'insert' then touched = true end
-    return library[name]
-  end
-end
-
--- Removes what was written into stand-ins; whether there was anything.
-local function clean(stand_ins)
-  if not touched then return false end
-  touched = false
-  local dirty = false
-  for stand_in in raw_next, stand_ins do
-    local key = raw_next(stand_in)
-    while key ~= nil do
-      dirty = true
-      as_value(stand_in, key)
-      key = raw_next(stand_in)
+-- Lua's own `insert` writes without asking a metatable.
+function real.table.insert(...)
+  local list, at, value = ...
+  if raw_type(list) == 'table' and not stand_ins[list] then
+    local count = select('#', ...)
+    if count == 2 then return raw_insert(list, at) end
+    if count == 3 then
+      if raw_type(at) == 'string' then at = tonumber(at) end
+      if raw_type(at) == 'number' then return raw_insert(list, at, value) end
     end
   end
-  return dirty
+  return refuse.insert(...)
+end
+
+function real.table.foreach(...)
+  local list, f = ...
+  if raw_type(list) == 'table' and raw_type(f) == 'function' then
+    return raw_foreach(stand_ins[list] or list, f)
+  end
+  return refuse.foreach(...)
+end
+
+-- Lua's own `unpack` fills the stack to its last place, but its counting can overflow: it is given what is sure to fit.
+function real.unpack(...)
+  local list, from, to = ...
+  if raw_type(list) == 'table' then
+    local count = select('#', ...)
+    if count == 1 then
+      if #list < 8000 then return unpack(list) end
+    elseif count <= 3 and raw_type(from) == 'number' and from % 1 == 0 and from > -1e9 then
+      if to == nil then
+        if #list - from < 8000 - count then return unpack(list, from) end
+      elseif raw_type(to) == 'number' and to % 1 == 0 and to < 1e9 and to - from < 8000 - count then
+        return unpack(list, from, to)
+      end
+    end
+  end
+  return own_unpack(...)
 end
 
 local script
@@ -152,4 +165,4 @@ local function run(function_of_script, call, pcall, keys, argv, is_function)
   return raw_xpcall(main, handler)
 end
 
-return run, mark, watch_insert, clean, call_protected
+return run, call_protected

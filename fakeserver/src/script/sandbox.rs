@@ -3,8 +3,8 @@
 //! Redis marks tables read-only inside of Lua itself. Here each such table is reached through a stand-in, an empty table whose
 //! metatable reads from the real one and refuses writes; `pairs`, `next`, `rawget` and the like see through it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use mlua::chunk::ChunkMode;
 use mlua::{
@@ -13,11 +13,15 @@ use mlua::{
 };
 
 use super::arguments::{Arguments, as_number, number_text, type_name};
-use super::protect::{add_seeing_through, protect, remove_from_functions};
-use super::raise::{Raised, failed, library_error, library_error_at};
+use super::protect::{
+    add_seeing_through, keep_stand_ins, protect, refusals, remove_from_functions,
+};
+use super::raise::{Raised, failed, library_error};
 use super::random::Lrand48;
 use super::{bit, cjson, cmsgpack, redis_api, strings, structs, walk};
+use crate::clock::Timestamp;
 use crate::config::Config;
+use crate::running::Interlude;
 
 /// Instructions between two looks at the budget.
 const HOOK_PERIOD: u32 = 100_000;
@@ -30,6 +34,9 @@ const FRAMES_MAX: usize = 200;
 /// What converting a value costs, in instructions: a table that holds another twice, and so on, stands for more values than
 /// there is time for.
 pub(super) const VALUE_COST: u64 = 100;
+
+/// The error of a library that takes too long to load.
+pub(super) const LOAD_TIMEOUT: &str = "ERR FUNCTION LOAD timeout";
 
 /// Globals of Lua 5.1 that scripts do not have.
 const REMOVED: [&str; 6] = [
@@ -53,6 +60,8 @@ pub(super) struct Shared {
     pub memory_max: AtomicUsize,
     /// `redis.call` is called by the hook, which has no other way to the engine.
     pub is_interrupted: AtomicBool,
+    /// While a library is loaded, by when that has to be done.
+    pub load_until: Mutex<Option<(Arc<dyn Interlude>, Timestamp)>>,
     pub random: Arc<Lrand48>,
 }
 
@@ -60,6 +69,16 @@ impl Shared {
     /// Whether so many bytes are more than a script may have at all.
     pub(super) fn is_too_much(&self, bytes: usize) -> bool {
         bytes > self.memory_max.load(Relaxed)
+    }
+
+    /// Whether loading a library takes too long, or the server ends; none if no library is loaded by the clock.
+    fn load_is_late(&self) -> Option<bool> {
+        let until = self
+            .load_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let (driver, until) = until.as_ref()?;
+        Some(driver.is_ending() || driver.now() > *until)
     }
 
     /// Charges work that is not done by instructions of Lua; whether it is time to look up from it. Errors: the budget is used
@@ -87,9 +106,9 @@ pub(super) struct Sandbox {
     pub protected: Function,
     /// The metatable of the globals.
     pub globals: Table,
-    /// `clean(stand_ins)`: whether a script had written into one.
-    clean: Function,
     pub stand_ins: Table,
+    /// The metatables that scripts see of stand-ins that have one.
+    pub metatables: Table,
     pub shared: Arc<Shared>,
 }
 
@@ -102,6 +121,7 @@ impl Sandbox {
             budget: AtomicU64::new(u64::MAX),
             memory_max: AtomicUsize::new(BUFFER_MAX),
             is_interrupted: AtomicBool::new(false),
+            load_until: Mutex::new(None),
             random,
         });
         walk::keep_next(&lua)?;
@@ -111,16 +131,18 @@ impl Sandbox {
         }
         add_libraries(&lua, &real, &shared)?;
         let real_api: Table = real.raw_get("redis")?;
-        let stand_ins = lua.create_table()?;
+        let stand_ins = keep_stand_ins(&lua)?;
+        let metatables = lua.create_table()?;
+        let raw_unpack: Function = real.raw_get("unpack")?;
         strings::add(&lua, &real, &shared)?;
-        let (run, mark, watch_insert, clean, protected) = add_catching(&lua, &real)?;
+        let (run, protected) = add_catching(&lua, &real, raw_unpack, &stand_ins)?;
         strings::add_gsub(&lua, &real, &shared, &protected)?;
         add_loading(&lua, &real, &shared)?;
-        add_seeing_through(&lua, &real, &stand_ins, &mark)?;
+        add_seeing_through(&lua, &real, &stand_ins)?;
         if kind == Kind::Functions {
             remove_from_functions(&real)?;
         }
-        let globals = protect(&lua, &real, &stand_ins, &watch_insert)?;
+        let globals = protect(&lua, &real, &stand_ins, &metatables)?;
         set_limits(&lua, &shared, real_api, config)?;
         Ok(Sandbox {
             lua,
@@ -128,8 +150,8 @@ impl Sandbox {
             run,
             protected,
             globals,
-            clean,
             stand_ins,
+            metatables,
             shared,
         })
     }
@@ -171,11 +193,6 @@ impl Sandbox {
             let _ = self.lua.gc_collect();
         }
     }
-
-    /// Undoes what a script did behind the stand-ins' backs; whether it had to.
-    pub(super) fn clean(&self) -> bool {
-        self.clean.call(&self.stand_ins).unwrap_or(true)
-    }
 }
 
 fn compile(lua: &Lua, source: &[u8], name: &str) -> mlua::Result<Function> {
@@ -214,27 +231,22 @@ fn add_libraries(lua: &Lua, real: &Table, shared: &Arc<Shared>) -> mlua::Result<
     )
 }
 
-type Prelude = (Function, Function, Function, Function, Function);
-
-fn add_catching(lua: &Lua, real: &Table) -> mlua::Result<Prelude> {
-    // With a table and a key this removes the key, for `clean`, which may not use a stand-in's own way of writing.
-    let as_value = lua.create_function(|lua, (caught, key): (Value, Value)| match caught {
+fn add_catching(
+    lua: &Lua,
+    real: &Table,
+    unpack: Function,
+    stand_ins: &Table,
+) -> mlua::Result<(Function, Function)> {
+    let as_value = lua.create_function(|lua, caught: Value| match caught {
         Value::Error(error) => Raised::of(&error).into_value(lua),
-        Value::Table(table) => table.raw_set(key, Value::Nil).map(|()| Value::Nil),
         value => Ok(value),
     })?;
     let is_fatal = lua.create_function(|_, caught: Value| {
         Ok(matches!(&caught, Value::Error(error) if is_fatal(error)))
     })?;
-    // Its caller is `xpcall`, so the place of the error is one level further out.
-    let refuse_xpcall = lua.create_function(|lua, _: MultiValue| {
-        let text = "bad argument #2 to 'xpcall' (value expected)";
-        Err::<(), _>(library_error_at(lua, 2, text))
-    })?;
-    let (pcall, xpcall, next, kind): (Value, Value, Value, Value) = (
+    let (pcall, xpcall, kind): (Value, Value, Value) = (
         real.raw_get("pcall")?,
         real.raw_get("xpcall")?,
-        real.raw_get("next")?,
         real.raw_get("type")?,
     );
     let handler: Value = real.raw_get("__redis__err__handler")?;
@@ -246,14 +258,15 @@ fn add_catching(lua: &Lua, real: &Table) -> mlua::Result<Prelude> {
             pcall,
             xpcall,
             resume,
-            next,
             kind,
+            unpack,
             handler,
             as_value,
             is_fatal,
-            refuse_xpcall,
+            refusals(lua)?,
             real,
             api,
+            stand_ins,
         ))
 }
 
@@ -374,7 +387,11 @@ fn set_limits(lua: &Lua, shared: &Arc<Shared>, api: Table, config: &Config) -> m
         HookTriggers::new().every_nth_instruction(HOOK_PERIOD),
         move |lua, _| {
             shared.spend(u64::from(HOOK_PERIOD))?;
-            look_up(lua, &shared, &api)?;
+            match shared.load_is_late() {
+                Some(true) => return Err(Raised::Fatal(LOAD_TIMEOUT.into()).into()),
+                Some(false) => {}
+                None => look_up(lua, &shared, &api)?,
+            }
             Ok(VmState::Continue)
         },
     )
@@ -414,7 +431,21 @@ fn handle_error(lua: &Lua, error: Value) -> mlua::Result<Table> {
             place(level).filter(|(_, source, _)| source.as_deref().is_some_and(of_script))
         })
     } else {
-        place(1).and_then(|raised| if raised.0 { place(2) } else { Some(raised) })
+        let mut level = if place(1).is_some_and(|(is_c, ..)| is_c) {
+            2
+        } else {
+            1
+        };
+        // The sandbox's own functions are C in 7.0.15, and what calls a script is not on its stack.
+        let mut raised = place(level);
+        while raised
+            .as_ref()
+            .is_some_and(|(_, source, _)| source.as_deref() == Some("=sandbox"))
+        {
+            level += 1;
+            raised = place(level).filter(|(is_c, ..)| !is_c);
+        }
+        raised
     };
     let error = match error {
         Value::Error(error) => match Raised::of(&error) {

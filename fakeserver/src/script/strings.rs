@@ -351,9 +351,9 @@ fn rep(lua: &Lua, values: MultiValue, shared: &Shared) -> mlua::Result<LuaString
     lua.create_string(text.repeat(count))
 }
 
-/// `unpack(list [, from [, to]])`
+/// `unpack(list [, from [, to]])`, where Lua's own is not trusted with it: see `sandbox.lua`.
 fn unpack(lua: &Lua, values: MultiValue) -> mlua::Result<MultiValue> {
-    let args = Arguments::new(lua, values);
+    let args = Arguments::of_caller(lua, values, "unpack");
     let Some(Value::Table(table)) = args.get(1) else {
         return Err(args.type_error(1, "table", args.get(1)));
     };
@@ -366,7 +366,7 @@ fn unpack(lua: &Lua, values: MultiValue) -> mlua::Result<MultiValue> {
         Some(_) => i64::from(truncate(args.number(3)?) as i32),
     };
     if to - from >= STACK_MAX - args.len() as i64 {
-        return Err(library_error(lua, "too many results to unpack"));
+        return Err(args.failure("too many results to unpack"));
     }
     let mut results = Vec::with_capacity((to - from + 1).max(0) as usize);
     for index in from..=to {

@@ -5,9 +5,10 @@ use mlua::{IntoLua, Lua, LuaString, Table, Value};
 use super::{InvalidNumbers, Settings};
 use crate::script::raise::library_error;
 
-/// Nesting beyond which a text is refused, whatever the setting: each level takes a place of Lua's stack. In 7.0.15 there is
-/// room for 7,998.
-const DEPTH_MAX: usize = 7_000;
+/// Slots of Lua's stack, of which 7.0.15 needs some for each level, whatever the setting.
+const SLOTS_MAX: usize = 8_000;
+/// Tables that may be held at once: Rust has room for some thousand values of Lua.
+const HELD_MAX: usize = 1000;
 
 /// One token; strings are left in the decoder's buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,19 +61,36 @@ struct Decoder<'a> {
 }
 
 /// A table that is being filled, and where the next value goes.
-enum Open {
-    Object(Table, Vec<u8>),
-    Array(Table, usize),
+struct Open {
+    table: Option<Table>,
+    place: Place,
+}
+
+enum Place {
+    Key(Vec<u8>),
+    Index(usize),
+}
+
+impl Place {
+    fn slots(&self) -> usize {
+        match self {
+            Place::Key(_) => 2,
+            Place::Index(_) => 1,
+        }
+    }
 }
 
 impl Open {
     fn put(&mut self, value: impl IntoLua) -> mlua::Result<()> {
-        match self {
-            Open::Object(table, key) => match std::str::from_utf8(key) {
+        let Some(table) = &self.table else {
+            return Ok(());
+        };
+        match &mut self.place {
+            Place::Key(key) => match std::str::from_utf8(key) {
                 Ok(key) => table.raw_set(key, value),
                 Err(_) => table.raw_set(LuaString::wrap(key), value),
             },
-            Open::Array(table, index) => {
+            Place::Index(index) => {
                 *index += 1;
                 table.raw_seti(*index, value)
             }
@@ -86,10 +104,51 @@ impl Open {
             Err(_) => self.put(LuaString::wrap(bytes)),
         }
     }
+}
 
-    fn into_table(self) -> Table {
-        let (Open::Object(table, _) | Open::Array(table, _)) = self;
-        table
+/// The tables that are open, the innermost last.
+#[derive(Default)]
+struct Nest {
+    open: Vec<Open>,
+    /// Slots that they would take in 7.0.15.
+    slots: usize,
+    /// Holds the outer ones where there are many, each at its depth.
+    parked: Option<Table>,
+}
+
+impl Nest {
+    fn push(&mut self, lua: &Lua, table: Table, place: Place) -> mlua::Result<()> {
+        let depth = self.open.len();
+        if depth >= HELD_MAX
+            && let Some(outer) = self.open.last_mut()
+        {
+            let parked = match self.parked.take() {
+                Some(parked) => parked,
+                None => lua.create_table()?,
+            };
+            parked.raw_set(depth, outer.table.take())?;
+            self.parked = Some(parked);
+        }
+        self.slots += place.slots();
+        self.open.push(Open {
+            table: Some(table),
+            place,
+        });
+        Ok(())
+    }
+
+    fn pop(&mut self) -> mlua::Result<Option<Value>> {
+        let finished = self.open.pop().and_then(|open| {
+            self.slots -= open.place.slots();
+            open.table
+        });
+        let depth = self.open.len();
+        if let (Some(outer), Some(parked)) = (self.open.last_mut(), &self.parked)
+            && outer.table.is_none()
+        {
+            outer.table = parked.raw_get(depth)?;
+        }
+        Ok(finished.map(Value::Table))
     }
 }
 
@@ -128,12 +187,12 @@ impl Decoder<'_> {
 
     /// One value with all that is in it. Nesting is the text's choice, so it is kept on a stack of our own.
     fn document(&mut self) -> mlua::Result<Value> {
-        let mut open: Vec<Open> = Vec::new();
+        let mut nest = Nest::default();
         let mut token = self.next();
         loop {
             let finished = match token {
-                Token::ObjectBegin | Token::ArrayBegin => self.begin(token, &mut open)?,
-                Token::String => match open.last_mut() {
+                Token::ObjectBegin | Token::ArrayBegin => self.begin(token, &mut nest)?,
+                Token::String => match nest.open.last_mut() {
                     Some(innermost) => innermost.put_string(&self.string).map(|()| None)?,
                     None => Some(Value::String(self.lua.create_string(&self.string)?)),
                 },
@@ -147,7 +206,7 @@ impl Decoder<'_> {
                 token = self.token;
                 continue;
             }
-            match self.close(finished, &mut open)? {
+            match self.close(finished, &mut nest)? {
                 Some(value) => return Ok(value),
                 None => token = self.token,
             }
@@ -155,9 +214,11 @@ impl Decoder<'_> {
     }
 
     /// Opens a table and reads on to its first value; the table itself if it is empty.
-    fn begin(&mut self, token: Token, open: &mut Vec<Open>) -> mlua::Result<Option<Value>> {
-        let (depth, at) = (open.len() + 1, self.at);
-        if depth > self.settings.decode_depth_max.min(DEPTH_MAX) {
+    fn begin(&mut self, token: Token, nest: &mut Nest) -> mlua::Result<Option<Value>> {
+        let (depth, at) = (nest.open.len() + 1, self.at);
+        // The text itself is one more, and the value that comes next.
+        let slots = nest.slots + if token == Token::ObjectBegin { 4 } else { 3 };
+        if depth > self.settings.decode_depth_max || slots > SLOTS_MAX {
             let text = format!("Found too many nested data structures ({depth}) at character {at}");
             return Err(library_error(self.lua, text));
         }
@@ -168,20 +229,20 @@ impl Decoder<'_> {
                 return Ok(Some(Value::Table(table)));
             }
             (Token::ObjectBegin, _) => {
-                open.push(Open::Object(table, Vec::new()));
-                self.key(open)?;
+                nest.push(self.lua, table, Place::Key(Vec::new()))?;
+                self.key(nest)?;
             }
-            _ => open.push(Open::Array(table, 0)),
+            _ => nest.push(self.lua, table, Place::Index(0))?,
         }
         Ok(None)
     }
 
     /// Takes the last token as a key and reads on to its value.
-    fn key(&mut self, open: &mut [Open]) -> mlua::Result<()> {
+    fn key(&mut self, nest: &mut Nest) -> mlua::Result<()> {
         if self.token != Token::String {
             return Err(self.unexpected("object key string", self.token));
         }
-        if let Some(Open::Object(_, key)) = open.last_mut() {
+        if let Some(Place::Key(key)) = nest.open.last_mut().map(|open| &mut open.place) {
             std::mem::swap(key, &mut self.string);
         }
         match self.next() {
@@ -194,23 +255,23 @@ impl Decoder<'_> {
     }
 
     /// Puts a value in its place and closes what ends behind it; the whole document if that was the last.
-    fn close(&mut self, value: Option<Value>, open: &mut Vec<Open>) -> mlua::Result<Option<Value>> {
+    fn close(&mut self, value: Option<Value>, nest: &mut Nest) -> mlua::Result<Option<Value>> {
         let mut value = value;
         loop {
-            let Some(innermost) = open.last_mut() else {
+            let Some(innermost) = nest.open.last_mut() else {
                 return Ok(value);
             };
             if let Some(value) = value.take() {
                 innermost.put(value)?;
             }
-            let is_object = matches!(innermost, Open::Object(..));
+            let is_object = matches!(innermost.place, Place::Key(_));
             match (self.next(), is_object) {
                 (Token::ObjectEnd, true) | (Token::ArrayEnd, false) => {
-                    value = open.pop().map(|table| Value::Table(table.into_table()));
+                    value = nest.pop()?;
                 }
                 (Token::Comma, true) => {
                     self.token = self.next();
-                    self.key(open)?;
+                    self.key(nest)?;
                     return Ok(None);
                 }
                 (Token::Comma, false) => {

@@ -4,6 +4,7 @@ use mlua::{Lua, Table, Value};
 
 use super::{InvalidNumbers, Settings};
 use crate::script::arguments::{as_number, number_text, type_name};
+use crate::script::protect::behind;
 use crate::script::raise::{Raised, library_error};
 use crate::script::sandbox::{Shared, VALUE_COST};
 use crate::script::walk::Walk;
@@ -176,6 +177,11 @@ impl<'a> Encoder<'a> {
             }
             Ok(())
         })?;
+        if count == 0
+            && let Some(hidden) = behind(self.lua, table)?
+        {
+            return self.open(&hidden);
+        }
         let max = i64::from(max);
         let settings = &self.settings;
         let is_sparse = settings.sparse_ratio > 0
