@@ -45,6 +45,8 @@ mod shared;
 mod sleep;
 mod slowlog;
 mod stats;
+#[cfg(feature = "net")]
+mod turns;
 
 pub use clock::Clock;
 pub use config::Config;

@@ -21,6 +21,7 @@ use crate::clock::Timestamp;
 use crate::engine::{Engine, Peer, Transmit};
 use crate::session::SessionId;
 use crate::shared::Shared;
+use crate::turns::{Turns, in_turn};
 
 /// Bytes read from a connection at once.
 const READ_LEN: usize = 64 * 1024;
@@ -69,10 +70,12 @@ fn step_aside(lend: &mut dyn FnMut()) {
 }
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let turns = Arc::new(Turns::default());
     loop {
         match listener.accept().await {
             Ok((stream, address)) => {
-                tokio::spawn(converse(stream, address, Arc::clone(&shared)));
+                let conversation = converse(stream, address, Arc::clone(&shared));
+                tokio::spawn(in_turn(Arc::clone(&turns), conversation));
             }
             // Too many open files, or a peer that is gone already: neither is a reason to stop serving the others.
             Err(_) => tokio::time::sleep(Duration::from_millis(1)).await,

@@ -302,3 +302,34 @@ fn shutdown_ends_a_server_that_listens() {
     let ended = async { tokio::time::timeout(PATIENCE, server.until_shutdown()).await };
     assert!(runtime.block_on(ended).is_ok());
 }
+
+/// What was sent while the server did something else is run in the order in which it was sent, whoever sent it.
+#[test]
+fn requests_that_wait_are_run_in_the_order_of_their_arrival() {
+    const SPIN: &str = "local n = 0 while n < 2e6 do n = n + 1 end";
+    Backend::each(|backend| {
+        if backend.url().is_none() {
+            // In memory a request is run when it is sent.
+            return;
+        }
+        let mut spinning = backend.raw();
+        for count in [2, 3, 10] {
+            let mut senders: Vec<Raw> = (0..count).map(|_| backend.raw()).collect();
+            for sender in &mut senders {
+                assert_eq!(call(sender, "PING"), "+PONG");
+            }
+            assert_eq!(call(&mut spinning, "FLUSHALL"), "+OK");
+            spinning.request(&["EVAL", SPIN, "0"]);
+            for (place, sender) in senders.iter_mut().enumerate() {
+                sender.request(&["RPUSH", "list", &place.to_string()]);
+            }
+            for sender in &mut senders {
+                let _ = reply(sender);
+            }
+            assert_eq!(reply(&mut spinning), "$-1");
+            let order = call(&mut spinning, "LRANGE list 0 -1");
+            let expected: Vec<String> = (0..count).map(|place| format!("$1 {place}")).collect();
+            assert_eq!(order, format!("*{count} {}", expected.join(" ")));
+        }
+    });
+}
