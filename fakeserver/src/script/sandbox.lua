@@ -122,17 +122,30 @@ function real.table.foreach(...)
   return refuse.foreach(...)
 end
 
+-- A function of the server that is given as much as the stack holds has no room left to make what it could need for an error.
+-- A small call before it has that made.
+local function leave_room(count)
+  if count > 7000 then as_value() end
+end
+
 -- Lua's own `unpack` fills the stack to its last place, but its counting can overflow: it is given what is sure to fit.
 function real.unpack(...)
   local list, from, to = ...
   if raw_type(list) == 'table' then
     local count = select('#', ...)
     if count == 1 then
-      if #list < 8000 then return unpack(list) end
+      if #list < 8000 then
+        leave_room(#list)
+        return unpack(list)
+      end
     elseif count <= 3 and raw_type(from) == 'number' and from % 1 == 0 and from > -1e9 then
       if to == nil then
-        if #list - from < 8000 - count then return unpack(list, from) end
+        if #list - from < 8000 - count then
+          leave_room(#list - from)
+          return unpack(list, from)
+        end
       elseif raw_type(to) == 'number' and to % 1 == 0 and to < 1e9 and to - from < 8000 - count then
+        leave_room(to - from)
         return unpack(list, from, to)
       end
     end
