@@ -108,7 +108,7 @@ pub(super) fn digest_value(call: &mut ControlCall<'_>) -> CommandResult {
     let keys = call.args().rest().skip(1);
     let digests = keys.map(|key| {
         let mut digest = Digest::default();
-        if let Some(entry) = call.engine.keyspace.entry(key) {
+        if let Some(entry) = call.engine.keyspace.raw_entry(key) {
             digest.add_value(entry);
         }
         digest.reply()
