@@ -48,6 +48,8 @@ pub struct Config {
     pub list_compress_depth: i64,
     /// Whether RESTORE takes a payload whatever its checksum (`DEBUG SET-SKIP-CHECKSUM-VALIDATION`).
     pub skips_checksums: bool,
+    /// Whether scripts may call DEBUG as well (`DEBUG SET-DISABLE-DENY-SCRIPTS`).
+    pub scripts_may_debug: bool,
     /// From so many bytes on a list's element has a node of its own (`DEBUG QUICKLIST-PACKED-THRESHOLD`).
     pub list_packed_threshold: usize,
     /// `set-max-intset-entries`
@@ -116,6 +118,7 @@ impl Default for Config {
             list_max_listpack_size: -2,
             list_compress_depth: 0,
             skips_checksums: false,
+            scripts_may_debug: false,
             list_packed_threshold: 1 << 30,
             set_max_intset_entries: 512,
             stream_node_max_bytes: 4096,

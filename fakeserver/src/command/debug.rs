@@ -60,6 +60,11 @@ pub(super) fn debug(call: &mut ControlCall<'_>) -> CommandResult {
             call.engine.config.active_expire = is_on(args.next()?);
             Ok(Reply::OK)
         }
+        // Redis lets scripts call everything then, and ends at some of it; its own tests call DEBUG.
+        (b"SET-DISABLE-DENY-SCRIPTS", 1) => {
+            call.engine.config.scripts_may_debug = is_on(args.next()?);
+            Ok(Reply::OK)
+        }
         (b"SET-SKIP-CHECKSUM-VALIDATION", 1) => {
             call.engine.config.skips_checksums = is_on(args.next()?);
             Ok(Reply::OK)

@@ -295,7 +295,8 @@ impl Bridge<'_> {
             }
             _ => CommandError::custom("ERR Unknown Redis command called from script"),
         })?;
-        if row.has(Flag::NoScript) {
+        let may_debug = engine.config.scripts_may_debug && row.name().eq_ignore_ascii_case("debug");
+        if row.has(Flag::NoScript) && !may_debug {
             return Err(CommandError::custom(
                 "ERR This Redis command is not allowed from script",
             ));
