@@ -23,6 +23,10 @@ pub enum Permission {
 
 /// What `CONFIG GET` and `CONFIG SET` reach, and what a test may choose at start.
 #[derive(Clone, Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a setting of its own"
+)]
 pub struct Config {
     /// Number of logical databases (`databases`).
     pub databases: usize,
