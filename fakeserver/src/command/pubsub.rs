@@ -41,7 +41,13 @@ fn psubscribe(call: &mut ControlCall<'_>) -> CommandResult {
 /// `PUBLISH channel message`: replies with the number of deliveries, to subscribers of the channel and of patterns that match it.
 fn publish(call: &mut ControlCall<'_>) -> CommandResult {
     let [_, channel, message] = call.words()?;
+    tell_of_earlier_changes(call);
     Ok(Reply::count(call.engine.publish(channel, message)))
+}
+
+/// A script's events wait for its end, unless it sends a message itself: that one comes behind them.
+fn tell_of_earlier_changes(call: &mut ControlCall<'_>) {
+    call.engine.publish_events();
 }
 
 /// `PUNSUBSCRIBE [pattern ...]`: a push for each, as UNSUBSCRIBE.
@@ -52,6 +58,7 @@ fn punsubscribe(call: &mut ControlCall<'_>) -> CommandResult {
 /// `SPUBLISH channel message`: replies with the number of subscribers of the shard channel.
 fn spublish(call: &mut ControlCall<'_>) -> CommandResult {
     let [_, channel, message] = call.words()?;
+    tell_of_earlier_changes(call);
     Ok(Reply::count(call.engine.publish_to(
         Topic::Shard,
         channel,
