@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::{Event, Version};
+use crate::{Document, Event, RowTail, Version};
 
 /// Everything that one event changes beside its execution: stored with it, or not at all.
 ///
@@ -181,6 +181,8 @@ pub struct Committed {
     pub outbox: Vec<Seq>,
     /// Positions of the spawn intents, in order.
     pub spawns: Vec<Seq>,
+    /// The end of the row, for the document.
+    pub(crate) tail: RowTail,
 }
 
 impl Committed {
@@ -190,6 +192,13 @@ impl Committed {
             version,
             outbox: Vec::new(),
             spawns: Vec::new(),
+            tail: RowTail::default(),
         }
+    }
+
+    /// Notes in the document what it has become.
+    pub fn note<D: Document>(&self, document: &mut D) {
+        document.set_version(self.version);
+        document.remember(self.tail.clone());
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use redis::RedisError;
 
-use crate::Version;
+use crate::{Attempt, Version};
 
 /// Why a call on a store did not succeed.
 ///
@@ -25,10 +25,18 @@ pub enum StoreError {
         /// The stored version; none if there is no row, or if it moved between the check and the write.
         found: Option<Version>,
     },
+    /// An execution was to be created whose id is taken. Nothing was written.
+    ///
+    /// Retry: useless; load it.
+    #[error("{id} exists already")]
+    AlreadyExists {
+        /// The execution.
+        id: String,
+    },
     /// A write was sent and its reply never came (connection lost, time-out): it happened wholly or not at all.
     ///
-    /// Retry: not blindly. Load the execution: a row at the version after `expected` with the bytes that were sent is this
-    /// write; the row at `expected` means that it did not happen (yet: the server may still have the request in a socket).
+    /// Retry: not blindly. With an `attempt`, `resolve` of either store finds out whether it happened; see
+    /// [`Resolution`](crate::Resolution) for what can be known.
     #[error("{operation} of {id}: sent, but the reply was lost: {source}")]
     Indeterminate {
         /// The call.
@@ -37,6 +45,8 @@ pub enum StoreError {
         id: String,
         /// The version that the caller had loaded, if the call depends on one.
         expected: Option<Version>,
+        /// What was sent, if the call was a commit.
+        attempt: Option<Attempt>,
         /// What the connection said.
         source: RedisError,
     },
@@ -116,7 +126,7 @@ pub enum Rejection {
     Nul,
     /// An id that begins with `seq:`: the trace of execution `seq:x` and the trace counter of `x` would share a key.
     Reserved,
-    /// An empty event id: the state-only commit path can not record it.
+    /// An empty event id: the Python store does not record it in commits that change nothing else.
     Empty,
     /// A time that is not finite: never due, or refused by Redis in the middle of a commit.
     NotFinite,
@@ -130,6 +140,12 @@ pub enum Rejection {
     Malformed,
     /// A prefix whose keys would be another store's: empty, with NUL, or with one of the store's key names as a part.
     PrefixCollides,
+    /// A version other than 0 of what is to be created: it was stored before.
+    NotNew,
+    /// Another document than the one that was sent, or the same one at another version.
+    OtherDocument,
+    /// A value that has no spelling in JSON: a map whose keys are not text, or an error of the type's own.
+    NotJson,
     /// A connection that does not stay the same between two calls can not carry `WATCH`. Sequence numbers may have been
     /// drawn.
     NotOneConnection,
@@ -147,6 +163,9 @@ impl fmt::Display for Rejection {
             Self::OutOfRange => "is out of range",
             Self::Malformed => "is malformed",
             Self::PrefixCollides => "collides with key names of the store",
+            Self::NotNew => "was stored before",
+            Self::OtherDocument => "is of another document or version",
+            Self::NotJson => "has no spelling in JSON",
             Self::NotOneConnection => "does not stay the same connection between two calls",
         })
     }

@@ -5,6 +5,8 @@ use std::fmt;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
+use crate::RowTail;
+
 /// Version of an execution's row: 0 before the first save, one more with each commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Version(i64);
@@ -185,6 +187,8 @@ pub struct Execution {
     pub invoke_seq: IndexMap<String, i64>,
     /// Members written by others.
     pub unknown: Unknown,
+    /// The end of the row that this was loaded from.
+    pub(crate) tail: RowTail,
 }
 
 impl Execution {
@@ -210,6 +214,7 @@ impl Execution {
             children: IndexMap::new(),
             invoke_seq: IndexMap::new(),
             unknown: Unknown::default(),
+            tail: RowTail::default(),
         }
     }
 }

@@ -31,7 +31,9 @@
 //! * A write whose reply was lost is reported as such, never as a conflict, and is never sent twice.
 //! * Input that would break one of these is refused before Redis is asked.
 
+mod attempt;
 mod commit;
+mod document;
 #[cfg(any(feature = "sync", feature = "async"))]
 mod driver;
 mod entry;
@@ -52,7 +54,9 @@ pub use self::aio::AsyncRedisStore;
 #[cfg(feature = "sync")]
 pub use self::sync::RedisStore;
 pub use self::{
+    attempt::{Attempt, Resolution},
     commit::{Commit, Committed, Emit, Seq, SpawnIntent, TimerOp},
+    document::{Document, RowTail},
     entry::{
         Cursor, DueTimer, ExecutionPage, ExecutionSummary, ListFilter, OutboxEntry, SpawnEntry,
         UnreadableRow,

@@ -21,8 +21,10 @@ pub enum Strictness {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum CommitPath {
-    /// A script if only the execution changes, `WATCH`/`MULTI`/`EXEC` otherwise: the Python store's choice.
+    /// One script for every commit: one round trip, all or nothing, no numbers drawn by a commit that does not land.
     #[default]
+    Script,
+    /// The script if only the execution changes, `WATCH`/`MULTI`/`EXEC` otherwise: the Python store's choice.
     Mixed,
     /// `WATCH`/`MULTI`/`EXEC` always, for servers that do not allow scripts.
     Watch,

@@ -6,8 +6,8 @@ use redis::{ConnectionLike, RedisResult, cmd};
 use serde_json::{Map, Value as Json};
 
 use crate::{
-    Commit, Committed, Cursor, DueTimer, Execution, ExecutionPage, ListFilter, OutboxEntry, Seq,
-    Settings, SpawnEntry, StoreError,
+    Attempt, Commit, Committed, Cursor, Document, DueTimer, Execution, ExecutionPage, ListFilter,
+    OutboxEntry, Resolution, Seq, Settings, SpawnEntry, StoreError,
     driver::{
         Entry, NOT_ONE_CONNECTION, Pinning, RESPONSE_TIMEOUT_DEFAULT, forgets_watches, replies_of,
     },
@@ -330,6 +330,15 @@ impl<P: Connections> RedisStore<P> {
         self.run(operation)
     }
 
+    /// As [`load`](Self::load), of a document of any kind.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub fn load_as<D: Document>(&mut self, id: &str) -> Result<Option<D>, StoreError> {
+        let operation = op::Load::of(&self.settings, id);
+        self.run(operation)
+    }
+
     /// The execution with this id, and whether it has handled this event, in one round trip.
     ///
     /// # Errors
@@ -343,29 +352,81 @@ impl<P: Connections> RedisStore<P> {
         self.run(operation)
     }
 
-    /// Stores the execution; the same as a commit with nothing beside it.
+    /// As [`load_for_event`](Self::load_for_event), of a document of any kind.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub fn load_for_event_as<D: Document>(
+        &mut self,
+        id: &str,
+        event_id: &str,
+    ) -> Result<Option<(D, bool)>, StoreError> {
+        let operation = op::LoadForEvent::of(&self.settings, id, event_id);
+        self.run(operation)
+    }
+
+    /// Stores the document; the same as a commit with nothing beside it.
     ///
     /// # Errors
     /// As for a commit.
-    pub fn save(&mut self, execution: &mut Execution) -> Result<Committed, StoreError> {
-        self.commit(execution, &Commit::new())
+    pub fn save<D: Document>(&mut self, document: &mut D) -> Result<Committed, StoreError> {
+        self.commit(document, &Commit::new())
     }
 
-    /// Stores the execution and everything that comes with it, if the stored version is still the one that it carries.
+    /// Stores the document and everything that comes with it, if the stored version is still the one that it carries.
     /// Only then its version changes.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`], [`StoreError::Indeterminate`], [`StoreError::Partial`], [`StoreError::Invalid`],
-    /// [`StoreError::Corrupt`], [`StoreError::Refused`], [`StoreError::Io`]: each says whether to try again.
-    pub fn commit(
+    /// [`StoreError::Conflict`], [`StoreError::Indeterminate`], [`StoreError::Partial`] (over `WATCH` only),
+    /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Refused`], [`StoreError::Io`]: each says whether to
+    /// try again.
+    pub fn commit<D: Document>(
         &mut self,
-        execution: &mut Execution,
+        document: &mut D,
         commit: &Commit,
     ) -> Result<Committed, StoreError> {
-        let operation = op::CommitOperation::new(&self.settings, execution, commit)?;
+        let operation = op::CommitOperation::new(&self.settings, document, commit)?;
         let committed = self.run(operation)?;
-        execution.version = committed.version;
+        committed.note(document);
         Ok(committed)
+    }
+
+    /// As a commit, of a document that is not stored yet: it must be at version 0, and there must be no row.
+    ///
+    /// # Errors
+    /// [`StoreError::AlreadyExists`] where a commit says [`StoreError::Conflict`], and all others of a commit.
+    pub fn create<D: Document>(
+        &mut self,
+        document: &mut D,
+        commit: &Commit,
+    ) -> Result<Committed, StoreError> {
+        let operation = op::CommitOperation::creating(&self.settings, document, commit)?;
+        let committed = self.run(operation)?;
+        committed.note(document);
+        Ok(committed)
+    }
+
+    /// Finds out what became of a commit that was answered with [`StoreError::Indeterminate`]; the document must be the one
+    /// that was passed to it. If it is known to have landed, the document's version changes.
+    ///
+    /// Only reads: while the row is at the old version the request may still be on its way. [`Resolution::NotLanded`] says
+    /// how to rule that out.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if the document is another one or has moved since; [`StoreError::Corrupt`];
+    /// [`StoreError::Io`], after which it may be asked again.
+    pub fn resolve<D: Document>(
+        &mut self,
+        document: &mut D,
+        attempt: &Attempt,
+    ) -> Result<Resolution, StoreError> {
+        op::Resolve::check(document, attempt)?;
+        let operation = op::Resolve::new(&self.settings, attempt);
+        let resolution = self.run(operation)?;
+        if let Resolution::Landed(committed) = &resolution {
+            committed.note(document);
+        }
+        Ok(resolution)
     }
 
     /// Whether the execution with this id has handled this event.

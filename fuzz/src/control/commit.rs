@@ -168,7 +168,7 @@ impl BrokenCommit {
                 found: None,
             }));
         }
-        if let Err(error) = self.writes.executed(replies) {
+        if let Err(error) = self.writes.executed(replies, &committed) {
             return Step::Done(Err(error));
         }
         let late = match self.flaw {
@@ -249,6 +249,7 @@ impl BrokenCommit {
                     operation: "commit",
                     id: self.writes.id.clone(),
                     expected: Some(self.writes.expected),
+                    attempt: None,
                     source,
                 },
                 _ => misused(),

@@ -8,6 +8,7 @@ mod model;
 mod number;
 mod parse;
 mod print;
+mod tail;
 
 use serde_json::{Map, Value};
 
@@ -20,6 +21,7 @@ pub use self::{
     number::{lax_integer, python_float},
     parse::{DEPTH_MAX as READ_DEPTH_MAX, ParseError, Surrogates, parse},
     print::{Spelling, print},
+    tail::version_tail,
 };
 use crate::{Emit, OutboxEntry, Seq, SpawnEntry, SpawnIntent, StoreError, Version};
 
@@ -84,6 +86,27 @@ pub fn encode_trace_step(step: &Map<String, Value>, index: &Value) -> String {
     }
     object.end();
     printer.finish()
+}
+
+/// As [`encode_trace_step`], as the text in front of the index and the text behind it.
+pub fn encode_trace_around_index(step: &Map<String, Value>) -> (String, String) {
+    let mut printer = print::Printer::new(Spelling::Spaced);
+    let mut object = printer.object();
+    let mut split = 0;
+    for (name, value) in step {
+        if name == "index" {
+            split = object.member(name).len();
+        } else {
+            object.value(name, value);
+        }
+    }
+    if !step.contains_key("index") {
+        split = object.member("index").len();
+    }
+    object.end();
+    let mut before = printer.finish();
+    let behind = before.split_off(split);
+    (before, behind)
 }
 
 /// One field of the outbox.
@@ -241,6 +264,17 @@ mod tests {
             r#"{"index": 3, "a": []}"#
         );
         assert_eq!(encode_trace_step(&Map::new(), &index), r#"{"index": 3}"#);
+        for step in [
+            json!({"a": 1.0}),
+            json!({"x": "index", "index": 9, "a": []}),
+            json!({}),
+        ] {
+            let (before, behind) = encode_trace_around_index(&map(step.clone()));
+            assert_eq!(
+                format!("{before}3{behind}"),
+                encode_trace_step(&map(step), &index)
+            );
+        }
     }
 
     #[test]

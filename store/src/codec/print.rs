@@ -40,6 +40,11 @@ impl Printer {
         self.out
     }
 
+    /// How many bytes are written.
+    pub(super) fn len(&self) -> usize {
+        self.out.len()
+    }
+
     pub(super) fn object(&mut self) -> ObjectPrinter<'_> {
         self.object_with(&[])
     }

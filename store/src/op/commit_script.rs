@@ -1,104 +1,242 @@
-//! A commit that changes only the row: compare, set and note in one script.
+//! A commit in one script: compare, then write everything.
 
-use redis::{RedisError, Value};
+use redis::{Cmd, ServerError, Value, cmd};
 
-use super::{Batch, Operation, Replies, Step, protocol_error, reply, script::COMMIT_CAS, validate};
-use crate::{Commit, Committed, Execution, Settings, StoreError, Version, codec};
+use super::{Batch, Operation, Replies, Step, Writes, over, protocol_error, reply, script::COMMIT};
+use crate::{Attempt, Commit, Committed, Document, Seq, Settings, StoreError, Version, codec};
 
 /// What the script puts before the version that it found; the server puts `ERR` before that.
 const CONFLICT_MARKER: &str = "STM_CONFLICT:";
 /// What the script puts before the number of the key that holds something else.
 const CORRUPT_MARKER: &str = "STM_CORRUPT:";
+/// How often the row is looked at. Each time the script must have met a row that it can not read and that was at the
+/// expected version a moment later, so that a second time already means that others keep writing such rows.
+const LOOKS_MAX: usize = 2;
 
 /// One `EVALSHA`, and one `EVAL` if the server does not know the script.
 ///
-/// The script checks the version and the type of the set before it writes anything, so that an error of the server means
-/// that nothing was written. It is sent once: the same request again would conflict with its own write.
+/// The script compares the version, looks at the type of every key and at every counter and only then writes, so that an
+/// error of the server means that nothing was written. It is sent once: the same request again would conflict with its own
+/// write. A row that the script can not read (numbers beyond doubles, halves of surrogate pairs, deep nesting) is read here,
+/// and the script is told how the row must end.
 #[derive(Debug)]
 pub struct CommitByScript {
-    id: String,
-    expected: Version,
-    next: Version,
-    keys: [String; 2],
-    arguments: [String; 3],
-    asked_by_source: bool,
+    writes: Writes,
+    keys: Vec<Part>,
+    /// How the stored row must end, if that is known.
+    tail: String,
+    looks: usize,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Start,
+    ByHash,
+    BySource,
+    Looking,
+    Over,
+}
+
+/// A key of the commit, and what it must hold.
+#[derive(Debug)]
+struct Part {
+    key: String,
+    holds: &'static str,
 }
 
 impl CommitByScript {
-    /// Of this execution; the commit's effects but for the dedupe mark are not looked at.
+    /// Of this document, with these effects.
     ///
     /// # Errors
     /// [`StoreError::Invalid`] for input that can not be stored without breaking a guarantee.
-    pub fn new(
+    pub fn new<D: Document>(
         settings: &Settings,
-        execution: &Execution,
+        document: &D,
         commit: &Commit,
     ) -> Result<Self, StoreError> {
-        validate::commit(settings, execution, commit)?;
-        let next = validate::next_version(execution)?;
-        let keys = settings.keys();
-        let row = codec::encode_execution(execution, next);
-        let event_id = commit.processed_event_id.clone().unwrap_or_default();
-        Ok(Self {
-            id: execution.id.clone(),
-            expected: execution.version,
+        Writes::new(settings, document, commit).map(Self::of)
+    }
+
+    /// Of writes that are spelled already.
+    pub fn of(writes: Writes) -> Self {
+        // A row that must not be there has no end.
+        let tail = writes.tail.at(writes.expected);
+        let tail = tail.filter(|_| !writes.is_creation).unwrap_or_default();
+        Self {
+            tail: tail.to_owned(),
+            keys: parts(&writes),
+            writes,
+            looks: 0,
+            state: State::Start,
+        }
+    }
+
+    /// What is needed to find out later whether it landed, if the call itself does not get to say so.
+    pub fn attempt(&self) -> Attempt {
+        self.writes.attempt(self.writes.landed())
+    }
+
+    fn send(&mut self, state: State) -> Step<Committed> {
+        self.state = state;
+        Step::Send(Batch::shared([self.call()]))
+    }
+
+    fn call(&self) -> Cmd {
+        let keys: Vec<&str> = self.keys.iter().map(|part| &*part.key).collect();
+        let writes = &self.writes;
+        let expected = writes.expected.to_string();
+        let numbers = [
+            writes.next.to_string(),
+            writes.outbox.len().to_string(),
+            writes.spawns.len().to_string(),
+            writes.timers.len().to_string(),
+            kept(writes),
+        ];
+        let [next, emits, spawns, timers, kept] = numbers.each_ref().map(String::as_str);
+        let is_marked = writes.processed_event_id.is_some();
+        let mut arguments = vec![
+            &*writes.row,
             next,
-            keys: [keys.execution(&execution.id), keys.processed(&execution.id)],
-            arguments: [row, execution.version.to_string(), event_id],
-            asked_by_source: false,
-        })
+            if writes.is_creation { "" } else { &expected },
+            &self.tail,
+            if is_marked { "1" } else { "0" },
+            emits,
+            spawns,
+            timers,
+            kept,
+        ];
+        arguments.extend(writes.processed_event_id.as_deref());
+        arguments.extend(writes.outbox.iter().map(String::as_str));
+        arguments.extend(writes.spawns.iter().map(String::as_str));
+        for timer in &writes.timers {
+            arguments.extend([timer.score.as_deref().unwrap_or_default(), &timer.member]);
+        }
+        if let Some(step) = &writes.trace {
+            arguments.extend([&*step.before, &*step.behind]);
+        }
+        if self.state == State::BySource {
+            COMMIT.by_source(&keys, &arguments)
+        } else {
+            COMMIT.by_hash(&keys, &arguments)
+        }
     }
 
-    fn keys(&self) -> [&str; 2] {
-        self.keys.each_ref().map(String::as_str)
-    }
-
-    fn committed(&self, replies: Replies) -> Result<Committed, StoreError> {
+    fn answered(&mut self, replies: Replies) -> Step<Committed> {
         let reply = match replies {
             Replies::Received(values) => match <[Value; 1]>::try_from(values) {
                 Ok([reply]) => reply,
-                Err(_) => return Err(self.indeterminate(protocol_error("wrong number of replies"))),
+                Err(_) => return self.unclear("wrong number of replies"),
             },
-            Replies::Lost(source) => return Err(self.indeterminate(source)),
-            other => return Err(other.failure()),
+            Replies::Lost(source) => {
+                let error = self.writes.indeterminate(self.writes.landed(), source);
+                return self.end(Err(error));
+            }
+            other => return self.end(Err(other.failure())),
         };
         match reply {
-            Value::ServerError(error) => Err(self.refused(&error)),
-            reply if reply::integer(&reply) == Some(1) => Ok(Committed::state_only(self.next)),
-            _ => Err(self.indeterminate(protocol_error("unexpected reply to EVALSHA"))),
+            Value::ServerError(error) => self.refused(&error),
+            reply => match self.committed(reply) {
+                Some(committed) => self.end(Ok(committed)),
+                None => self.unclear("unexpected reply to EVALSHA"),
+            },
         }
     }
 
-    fn indeterminate(&self, source: RedisError) -> StoreError {
-        StoreError::Indeterminate {
-            operation: "commit",
-            id: self.id.clone(),
-            expected: Some(self.expected),
-            source,
+    /// The version, then the positions of the events and of the spawn intents.
+    fn committed(&self, reply: Value) -> Option<Committed> {
+        let numbers = reply::items(reply)?;
+        let mut numbers = numbers.iter().map(reply::integer);
+        let version = numbers.next()??;
+        let seqs: Option<Vec<Seq>> = numbers.map(|number| number.map(Seq::new)).collect();
+        let mut outbox = seqs?;
+        let count = self.writes.outbox.len();
+        let is_complete = outbox.len() == count + self.writes.spawns.len();
+        if version != self.writes.next.get() || !is_complete {
+            return None;
         }
+        let spawns = outbox.split_off(count);
+        Some(Committed {
+            outbox,
+            spawns,
+            ..self.writes.landed()
+        })
     }
 
-    fn refused(&self, error: &redis::ServerError) -> StoreError {
+    fn refused(&mut self, error: &ServerError) -> Step<Committed> {
+        if self.state == State::ByHash && reply::is_no_script(error) {
+            return self.send(State::BySource);
+        }
         let message = reply::error_text(error);
         if let Some((_, found)) = message.split_once(CONFLICT_MARKER) {
             let found = found.parse().ok().map(Version::new);
-            return StoreError::Conflict {
-                id: self.id.clone(),
-                expected: self.expected,
-                found,
-            };
+            return self.end(Err(self.writes.conflict(found)));
         }
-        let [row, processed] = &self.keys;
-        let corrupt = |key: &String, reason: &str| StoreError::Corrupt {
-            key: key.clone(),
-            field: None,
-            reason: reason.into(),
+        let Some((_, at)) = message.split_once(CORRUPT_MARKER) else {
+            let refusal = reply::refusal(error, "EVALSHA", &self.writes.row_key);
+            return self.end(Err(refusal));
         };
-        match message.split_once(CORRUPT_MARKER) {
-            Some((_, "1")) => corrupt(row, "not an object with an integer `version`"),
-            Some((_, "2")) => corrupt(processed, "not a set"),
-            _ => reply::refusal(error, "EVALSHA", row),
+        let at = at.parse::<usize>().ok();
+        match at.and_then(|at| self.keys.get(at.checked_sub(1)?)) {
+            Some(part) if at > Some(1) => {
+                let corrupt = StoreError::Corrupt {
+                    key: part.key.clone(),
+                    field: None,
+                    reason: format!("not {}", part.holds),
+                };
+                self.end(Err(corrupt))
+            }
+            _ => {
+                self.state = State::Looking;
+                let row = cmd("GET").arg(&self.writes.row_key).take();
+                Step::Send(Batch::shared([row]))
+            }
         }
+    }
+
+    /// The row that the script could not read: nothing was written, so that the script may be sent again.
+    fn looked(&mut self, replies: Replies) -> Step<Committed> {
+        self.looks += 1;
+        match self.expected_tail(replies) {
+            Ok(_) if self.looks > LOOKS_MAX => {
+                let conflict = self.writes.conflict(None);
+                self.end(Err(conflict))
+            }
+            Ok(tail) => {
+                self.tail = tail;
+                self.send(State::ByHash)
+            }
+            Err(error) => self.end(Err(error)),
+        }
+    }
+
+    fn expected_tail(&self, replies: Replies) -> Result<String, StoreError> {
+        let [row] = replies.harmless()?;
+        let row = match reply::accepted(row, "GET", &self.writes.row_key)? {
+            // Gone since.
+            Value::Nil => return Ok(String::new()),
+            row => reply::bytes(row).ok_or_else(|| reply::unexpected("GET"))?,
+        };
+        let corrupt = |reason: String| self.writes.corrupt(reason);
+        let found = codec::decode_version(&row).map_err(corrupt)?;
+        if found != self.writes.expected || self.writes.is_creation {
+            return Err(self.writes.conflict(Some(found)));
+        }
+        let tail = std::str::from_utf8(&row).ok().and_then(codec::version_tail);
+        tail.map(str::to_owned)
+            .ok_or_else(|| corrupt("no `version`".to_owned()))
+    }
+
+    fn unclear(&mut self, what: &'static str) -> Step<Committed> {
+        let error = self
+            .writes
+            .indeterminate(self.writes.landed(), protocol_error(what));
+        self.end(Err(error))
+    }
+
+    fn end(&mut self, result: Result<Committed, StoreError>) -> Step<Committed> {
+        self.state = State::Over;
+        Step::Done(result)
     }
 }
 
@@ -106,21 +244,45 @@ impl Operation for CommitByScript {
     type Output = Committed;
 
     fn step(&mut self, replies: Replies) -> Step<Committed> {
-        match replies {
-            Replies::Start => Step::Send(Batch::shared([
-                COMMIT_CAS.by_hash(&self.keys(), &self.arguments)
-            ])),
-            Replies::Received(values) if !self.asked_by_source && is_no_script(&values) => {
-                self.asked_by_source = true;
-                Step::Send(Batch::shared([
-                    COMMIT_CAS.by_source(&self.keys(), &self.arguments)
-                ]))
-            }
-            replies => Step::Done(self.committed(replies)),
+        match (self.state, replies) {
+            (State::Start, Replies::Start) => self.send(State::ByHash),
+            (State::ByHash | State::BySource, replies) => self.answered(replies),
+            (State::Looking, replies) => self.looked(replies),
+            (State::Start | State::Over, _) => over(),
         }
     }
 }
 
-fn is_no_script(values: &[Value]) -> bool {
-    matches!(values, [Value::ServerError(error)] if reply::is_no_script(error))
+/// The keys that the commit touches, in the order of the script.
+fn parts(writes: &Writes) -> Vec<Part> {
+    const COUNTER: &str = "an integer that can grow";
+    let (keys, id) = (&writes.keys, &writes.id);
+    let mut parts = vec![Part {
+        key: writes.row_key.clone(),
+        holds: "an object with an integer `version`",
+    }];
+    let mut part = |is_touched: bool, key: String, holds| {
+        if is_touched {
+            parts.push(Part { key, holds });
+        }
+    };
+    let is_marked = writes.processed_event_id.is_some();
+    part(is_marked, keys.processed(id), "a set");
+    part(!writes.outbox.is_empty(), keys.outbox_seq(), COUNTER);
+    part(!writes.outbox.is_empty(), keys.outbox(), "a hash");
+    part(!writes.spawns.is_empty(), keys.spawns_seq(), COUNTER);
+    part(!writes.spawns.is_empty(), keys.spawns(), "a hash");
+    part(!writes.timers.is_empty(), keys.timers(), "a sorted set");
+    part(writes.trace.is_some(), keys.trace_seq(id), COUNTER);
+    part(writes.trace.is_some(), keys.trace(id), "a list");
+    parts
+}
+
+/// The first step that the trace keeps, as `LTRIM` takes it; nothing without a step to add.
+fn kept(writes: &Writes) -> String {
+    match (&writes.trace, writes.trace_max) {
+        (None, _) => String::new(),
+        (Some(_), 0) => "all".to_owned(),
+        (Some(_), steps) => (-steps).to_string(),
+    }
 }

@@ -1,12 +1,10 @@
 //! A commit with effects: counters first, then the row under `WATCH`, then all writes in one transaction.
 
-use redis::{Cmd, RedisError, Value, cmd};
-use serde_json::Map;
+use redis::{Cmd, Value, cmd};
 
-use super::{Batch, Operation, Replies, Step, over, protocol_error, reply, trace, validate};
+use super::{Batch, Operation, Replies, Step, Writes, over, protocol_error, reply, trace};
 use crate::{
-    Commit, Committed, Execution, FailedCommand, Seq, Settings, StoreError, TimerOp, Version,
-    codec, keys::Keys,
+    Attempt, Commit, Committed, Document, FailedCommand, Seq, Settings, StoreError, Version, codec,
 };
 
 /// `INCR` for each number that is needed; `WATCH` and `GET` of the row; `UNWATCH` if the version moved, else `MULTI`, all
@@ -30,19 +28,29 @@ enum State {
 }
 
 impl CommitByWatch {
-    /// Of this execution, with these effects.
+    /// Of this document, with these effects.
     ///
     /// # Errors
     /// [`StoreError::Invalid`] for input that can not be stored without breaking a guarantee.
-    pub fn new(
+    pub fn new<D: Document>(
         settings: &Settings,
-        execution: &Execution,
+        document: &D,
         commit: &Commit,
     ) -> Result<Self, StoreError> {
-        Ok(Self {
-            writes: Writes::new(settings, execution, commit)?,
+        Writes::new(settings, document, commit).map(Self::of)
+    }
+
+    /// Of writes that are spelled already.
+    pub fn of(writes: Writes) -> Self {
+        Self {
+            writes,
             state: State::Counting,
-        })
+        }
+    }
+
+    /// What is needed to find out later whether it landed, if the call itself does not get to say so.
+    pub fn attempt(&self) -> Attempt {
+        self.writes.attempt(self.writes.landed())
     }
 
     fn watch(&mut self, numbers: Numbers) -> Step<Committed> {
@@ -97,7 +105,8 @@ impl Operation for CommitByWatch {
             // What is wrong with the row is known, whatever became of the UNWATCH.
             (State::Unwatching(error), _) => Step::Done(Err(error)),
             (State::Executing(committed), replies) => {
-                Step::Done(self.writes.executed(replies).map(|()| committed))
+                let result = self.writes.executed(replies, &committed);
+                Step::Done(result.map(|()| committed))
             }
             (State::Over, _) => over(),
         }
@@ -115,67 +124,7 @@ pub struct Numbers {
     pub trace_index: Option<i64>,
 }
 
-/// Everything that a commit writes, checked and spelled, in the order of the commands.
-///
-/// The parts of [`CommitByWatch`], so that a test can put them together wrongly and see that it is noticed.
-#[derive(Debug, Clone)]
-pub struct Writes {
-    /// The execution.
-    pub id: String,
-    /// The version that must be stored.
-    pub expected: Version,
-    /// The version that will be.
-    pub next: Version,
-    /// The key of the row.
-    pub row_key: String,
-    /// The new row.
-    pub row: String,
-    keys: Keys,
-    outbox: Vec<String>,
-    spawns: Vec<String>,
-    timers: Vec<Cmd>,
-    processed_event_id: Option<String>,
-    trace: Option<Map<String, serde_json::Value>>,
-    trace_max: i64,
-}
-
 impl Writes {
-    /// Of this execution, with these effects.
-    ///
-    /// # Errors
-    /// [`StoreError::Invalid`] for input that can not be stored without breaking a guarantee.
-    pub fn new(
-        settings: &Settings,
-        execution: &Execution,
-        commit: &Commit,
-    ) -> Result<Self, StoreError> {
-        validate::commit(settings, execution, commit)?;
-        let next = validate::next_version(execution)?;
-        let keys = settings.keys();
-        Ok(Self {
-            id: execution.id.clone(),
-            expected: execution.version,
-            next,
-            row_key: keys.execution(&execution.id),
-            row: codec::encode_execution(execution, next),
-            outbox: commit.emits.iter().map(codec::encode_outbox).collect(),
-            spawns: commit
-                .spawns
-                .iter()
-                .map(|spawn| codec::encode_spawn(&execution.id, spawn))
-                .collect(),
-            timers: commit
-                .timers
-                .iter()
-                .map(|timer| timer_command(keys, &execution.id, timer))
-                .collect(),
-            processed_event_id: commit.processed_event_id.clone(),
-            trace: commit.trace.clone(),
-            trace_max: settings.trace_max_steps(),
-            keys: keys.clone(),
-        })
-    }
-
     /// An `INCR` for each number: outbox, spawns, trace.
     pub fn counters(&self) -> Vec<Cmd> {
         self.counter_keys()
@@ -221,22 +170,19 @@ impl Writes {
     /// Whether the row that `GET` answered is at the expected version; no row is version 0.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] if it is at another, [`StoreError::Corrupt`] if it is none.
+    /// [`StoreError::Conflict`] if it is at another, [`StoreError::AlreadyExists`] if there must be none,
+    /// [`StoreError::Corrupt`] if it is none.
     pub fn check(&self, row: Value) -> Result<(), StoreError> {
         let found = match reply::accepted(row, "GET", &self.row_key)? {
             Value::Nil if self.expected == Version::NEW => return Ok(()),
             Value::Nil => None,
             row => {
                 let row = reply::bytes(row).ok_or_else(|| reply::unexpected("GET"))?;
-                let corrupt = |reason| StoreError::Corrupt {
-                    key: self.row_key.clone(),
-                    field: None,
-                    reason,
-                };
-                Some(codec::decode_version(&row).map_err(corrupt)?)
+                let version = codec::decode_version(&row);
+                Some(version.map_err(|reason| self.corrupt(reason))?)
             }
         };
-        if found == Some(self.expected) {
+        if found == Some(self.expected) && !self.is_creation {
             Ok(())
         } else {
             Err(self.conflict(found))
@@ -264,10 +210,24 @@ impl Writes {
             &numbers.spawns,
             &self.spawns,
         ));
-        commands.extend(self.timers.iter().cloned());
+        commands.extend(self.timers.iter().map(|timer| {
+            let (name, score) = (
+                if timer.score.is_some() {
+                    "ZADD"
+                } else {
+                    "ZREM"
+                },
+                &timer.score,
+            );
+            cmd(name)
+                .arg(self.keys.timers())
+                .arg(score)
+                .arg(&timer.member)
+                .take()
+        }));
         if let (Some(step), Some(index)) = (&self.trace, numbers.trace_index) {
             let key = self.keys.trace(&self.id);
-            let step = codec::encode_trace_step(step, &index.into());
+            let step = format!("{}{index}{}", step.before, step.behind);
             commands.push(cmd("RPUSH").arg(&key).arg(step).take());
             commands.extend(trace::trim(&key, self.trace_max));
         }
@@ -277,24 +237,29 @@ impl Writes {
     /// What the caller gets if all of it landed.
     pub fn committed(&self, numbers: &Numbers) -> Committed {
         Committed {
-            version: self.next,
             outbox: numbers.outbox.clone(),
             spawns: numbers.spawns.clone(),
+            ..self.landed()
         }
     }
 
-    /// Whether `MULTI`, the writes and `EXEC` took effect.
+    /// Whether `MULTI`, the writes and `EXEC` took effect; `committed` is what they were to make.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] if `EXEC` found the row changed, [`StoreError::Indeterminate`] if its reply was lost,
     /// [`StoreError::Refused`] if a command was refused while queueing, [`StoreError::Partial`] if one failed later.
-    pub fn executed(&self, replies: Replies) -> Result<(), StoreError> {
+    pub fn executed(&self, replies: Replies, committed: &Committed) -> Result<(), StoreError> {
         let mut values = match replies {
             Replies::Received(values) => values,
-            Replies::Lost(source) => return Err(self.indeterminate(source)),
+            Replies::Lost(source) => return Err(self.indeterminate(committed.clone(), source)),
             other => return Err(other.failure()),
         };
-        let shape = || self.indeterminate(protocol_error("unexpected reply to EXEC"));
+        let shape = || {
+            self.indeterminate(
+                committed.clone(),
+                protocol_error("unexpected reply to EXEC"),
+            )
+        };
         let exec = values.pop().ok_or_else(shape)?;
         if let Some(Value::ServerError(refused)) = values.first() {
             // Without MULTI the server ran each of the writes at once.
@@ -339,23 +304,6 @@ impl Writes {
         outbox.chain(spawns).chain(trace).collect()
     }
 
-    fn conflict(&self, found: Option<Version>) -> StoreError {
-        StoreError::Conflict {
-            id: self.id.clone(),
-            expected: self.expected,
-            found,
-        }
-    }
-
-    fn indeterminate(&self, source: RedisError) -> StoreError {
-        StoreError::Indeterminate {
-            operation: "commit",
-            id: self.id.clone(),
-            expected: Some(self.expected),
-            source,
-        }
-    }
-
     fn partial<'v>(&self, results: impl Iterator<Item = &'v Value>) -> StoreError {
         // Numbers play no part in the names of commands and keys.
         let numbers = Numbers {
@@ -396,21 +344,4 @@ fn hset_each(key: &str, numbers: &[Seq], values: &[String]) -> Vec<Cmd> {
     pairs
         .map(|(number, value)| cmd("HSET").arg(key).arg(number.get()).arg(value).take())
         .collect()
-}
-
-fn timer_command(keys: &Keys, id: &str, timer: &TimerOp) -> Cmd {
-    match timer {
-        TimerOp::Schedule { path, fire_at_s } => {
-            let time = codec::python_float(*fire_at_s);
-            cmd("ZADD")
-                .arg(keys.timers())
-                .arg(time)
-                .arg(keys.timer_member(id, path))
-                .take()
-        }
-        TimerOp::Cancel { path } => cmd("ZREM")
-            .arg(keys.timers())
-            .arg(keys.timer_member(id, path))
-            .take(),
-    }
 }

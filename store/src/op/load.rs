@@ -1,27 +1,40 @@
 //! Reading an execution.
 
+use std::marker::PhantomData;
+
 use redis::{Value, cmd};
 
 use super::{Batch, Operation, Replies, Step, reply};
-use crate::{Execution, Settings, StoreError, codec};
+use crate::{Document, Execution, RowTail, Settings, StoreError};
 
-/// `GET`: the execution, if there is a row.
+/// `GET`: the document, if there is a row.
 #[derive(Debug)]
-pub struct Load {
+pub struct Load<D = Execution> {
     id: String,
     key: String,
+    settings: Settings,
+    document: PhantomData<fn() -> D>,
 }
 
 impl Load {
     /// Of the execution with this id.
     pub fn new(settings: &Settings, id: &str) -> Self {
+        Self::of(settings, id)
+    }
+}
+
+impl<D: Document> Load<D> {
+    /// Of the document with this id.
+    pub fn of(settings: &Settings, id: &str) -> Self {
         Self {
             id: id.to_owned(),
             key: settings.keys().execution(id),
+            settings: settings.clone(),
+            document: PhantomData,
         }
     }
 
-    fn row(&self, value: Value) -> Result<Option<Execution>, StoreError> {
+    fn row(&self, value: Value) -> Result<Option<D>, StoreError> {
         match reply::accepted(value, "GET", &self.key)? {
             Value::Nil => Ok(None),
             value => self
@@ -30,24 +43,24 @@ impl Load {
         }
     }
 
-    fn decode(&self, row: &[u8]) -> Result<Execution, StoreError> {
+    fn decode(&self, row: &[u8]) -> Result<D, StoreError> {
         let corrupt = |reason| StoreError::Corrupt {
             key: self.key.clone(),
             field: None,
             reason,
         };
-        let execution = codec::decode_execution(row).map_err(corrupt)?;
+        let mut document = D::decode(row, &self.settings).map_err(corrupt)?;
         // A store whose prefix ends in our key names would put its rows under our keys.
-        if execution.id == self.id {
-            Ok(execution)
-        } else {
-            Err(corrupt(format!("holds execution {}", execution.id)))
+        if document.id() != self.id {
+            return Err(corrupt(format!("holds execution {}", document.id())));
         }
+        document.remember(RowTail::of(row, document.version()));
+        Ok(document)
     }
 }
 
-impl Operation for Load {
-    type Output = Option<Execution>;
+impl<D: Document> Operation for Load<D> {
+    type Output = Option<D>;
 
     fn step(&mut self, replies: Replies) -> Step<Self::Output> {
         if let Replies::Start = replies {
@@ -62,8 +75,8 @@ impl Operation for Load {
 /// The row is read first: a commit between the two can only yield the old row with a yes, which makes the caller
 /// acknowledge an event that is indeed handled. The other order could yield the new row with a no.
 #[derive(Debug)]
-pub struct LoadForEvent {
-    load: Load,
+pub struct LoadForEvent<D = Execution> {
+    load: Load<D>,
     processed: String,
     event_id: String,
 }
@@ -71,16 +84,23 @@ pub struct LoadForEvent {
 impl LoadForEvent {
     /// Of the execution with this id, for this event.
     pub fn new(settings: &Settings, id: &str, event_id: &str) -> Self {
+        Self::of(settings, id, event_id)
+    }
+}
+
+impl<D: Document> LoadForEvent<D> {
+    /// Of the document with this id, for this event.
+    pub fn of(settings: &Settings, id: &str, event_id: &str) -> Self {
         Self {
-            load: Load::new(settings, id),
+            load: Load::of(settings, id),
             processed: settings.keys().processed(id),
             event_id: event_id.to_owned(),
         }
     }
 }
 
-impl Operation for LoadForEvent {
-    type Output = Option<(Execution, bool)>;
+impl<D: Document> Operation for LoadForEvent<D> {
+    type Output = Option<(D, bool)>;
 
     fn step(&mut self, replies: Replies) -> Step<Self::Output> {
         if let Replies::Start = replies {

@@ -32,26 +32,30 @@ mod load;
 mod outbox;
 mod relay;
 pub mod reply;
+mod resolve;
 mod script;
 mod spawns;
 mod timers;
 mod trace;
 pub mod validate;
+mod writes;
 
 use redis::{Cmd, Pipeline, RedisError, Value};
 
 pub use self::{
     commit::CommitOperation,
     commit_script::CommitByScript,
-    commit_watch::{CommitByWatch, Numbers, Writes},
+    commit_watch::{CommitByWatch, Numbers},
     dedupe::IsProcessed,
     list::ListExecutions,
     load::{Load, LoadForEvent},
     outbox::{AckOutbox, PendingOutbox},
+    resolve::Resolve,
     script::Script,
     spawns::{AckSpawn, PendingSpawns},
     timers::{DeleteTimer, DueTimers},
     trace::{AppendTrace, ReadTrace},
+    writes::Writes,
 };
 use crate::StoreError;
 

@@ -11,10 +11,10 @@ pub struct Script {
     hash: LazyLock<String>,
 }
 
-/// Compare the version, set the row, note the event.
-pub(super) static COMMIT_CAS: Script = Script {
-    source: include_str!("../lua/commit_cas.lua"),
-    hash: LazyLock::new(|| redis::Script::new(COMMIT_CAS.source).get_hash().to_owned()),
+/// Compare the version, then write the row and everything that comes with it.
+pub(super) static COMMIT: Script = Script {
+    source: include_str!("../lua/commit.lua"),
+    hash: LazyLock::new(|| redis::Script::new(COMMIT.source).get_hash().to_owned()),
 };
 
 /// Remove a timer that still has its score.

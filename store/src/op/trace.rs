@@ -71,6 +71,7 @@ impl AppendTrace {
                 operation: "append_trace",
                 id: self.id.clone(),
                 expected: None,
+                attempt: None,
                 source,
             }),
             Replies::Received(values) => values

@@ -44,23 +44,29 @@ pub fn depth(what: &'static str, levels: usize) -> Result<(), StoreError> {
     }
 }
 
-/// The version that a commit of this execution creates.
-pub fn next_version(execution: &Execution) -> Result<Version, StoreError> {
-    execution.version.next().ok_or(StoreError::Invalid {
+/// The version that a commit of this one creates.
+pub fn next_version(version: Version) -> Result<Version, StoreError> {
+    version.next().ok_or(StoreError::Invalid {
         what: "version",
         reason: Rejection::VersionAtEdge,
     })
 }
 
-/// Refuses an execution or a commit that can not be stored without breaking a guarantee.
-pub fn commit(
-    settings: &Settings,
-    execution: &Execution,
-    commit: &Commit,
-) -> Result<(), StoreError> {
-    execution_id(settings, "execution id", &execution.id)?;
+/// Refuses the version of a document that was stored before.
+pub fn is_new(version: Version) -> Result<(), StoreError> {
+    if version == Version::NEW {
+        Ok(())
+    } else {
+        Err(StoreError::Invalid {
+            what: "version",
+            reason: Rejection::NotNew,
+        })
+    }
+}
+
+/// Refuses an execution that readers would not read.
+pub fn execution(execution: &Execution) -> Result<(), StoreError> {
     depth("execution", codec::execution_depth(execution))?;
-    next_version(execution)?;
     if execution.priority > codec::PRIORITY_MAX {
         return Err(StoreError::Invalid {
             what: "priority",
@@ -70,7 +76,11 @@ pub fn commit(
     execution
         .deferred
         .iter()
-        .try_for_each(|deferred| event("deferred event", deferred))?;
+        .try_for_each(|deferred| event("deferred event", deferred))
+}
+
+/// Refuses effects that can not be stored without breaking a guarantee.
+pub fn commit(settings: &Settings, commit: &Commit) -> Result<(), StoreError> {
     if settings.is_strict() && commit.processed_event_id.as_deref() == Some("") {
         return Err(StoreError::Invalid {
             what: "processed event id",
@@ -164,6 +174,7 @@ mod tests {
     use serde_json::{Map, json};
 
     use super::*;
+    use crate::op::Writes;
     use crate::{SpawnIntent, Strictness};
 
     fn deep(levels: usize) -> Map<String, serde_json::Value> {
@@ -180,8 +191,8 @@ mod tests {
         execution: &Execution,
         input: &Commit,
     ) -> Option<(&'static str, Rejection)> {
-        match commit(settings, execution, input) {
-            Ok(()) => None,
+        match Writes::new(settings, execution, input) {
+            Ok(_) => None,
             Err(StoreError::Invalid { what, reason }) => Some((what, reason)),
             Err(error) => panic!("{error}"),
         }

@@ -33,13 +33,18 @@ pub(crate) fn without_counters(mut keyspace: Keyspace) -> Keyspace {
     keyspace
 }
 
+/// Settings of a store that takes this path.
+pub(crate) fn by(path: CommitPath) -> Settings {
+    Settings::default().commit_path(path)
+}
+
+/// Every way that a commit can take.
+pub(crate) const PATHS: [CommitPath; 3] =
+    [CommitPath::Script, CommitPath::Mixed, CommitPath::Watch];
+
 /// A store that always watches.
 pub(crate) fn watching(backend: &Backend, side: Side, plan: Plan) -> Twin {
-    side.store_with(
-        backend,
-        Settings::default().commit_path(CommitPath::Watch),
-        plan,
-    )
+    side.store_with(backend, by(CommitPath::Watch), plan)
 }
 
 #[test]
@@ -82,7 +87,7 @@ fn a_rival_between_the_check_and_exec_is_a_conflict_without_a_version() {
             }
         });
         let error = side
-            .store_with(backend, Settings::default(), plan)
+            .store_with(backend, by(CommitPath::Mixed), plan)
             .commit(&mut seed, &everything("e"))
             .unwrap_err();
         assert!(
@@ -120,10 +125,9 @@ fn after_a_conflict_the_connection_carries_no_watch() {
 fn a_state_only_commit_on_the_watch_path_leaves_the_same_key_space() {
     with_each(|backend, side| {
         let mut spaces = Vec::new();
-        for path in [CommitPath::Mixed, CommitPath::Watch] {
+        for path in PATHS {
             ask(&mut backend.connect(Protocol::Resp2), &["FLUSHDB"]);
-            let mut store =
-                side.store_with(backend, Settings::default().commit_path(path), Plan::none());
+            let mut store = side.store_with(backend, by(path), Plan::none());
             let mut execution = Execution::new("a", "d");
             store.save(&mut execution).unwrap();
             store
@@ -132,7 +136,8 @@ fn a_state_only_commit_on_the_watch_path_leaves_the_same_key_space() {
             assert_eq!(execution.version.get(), 2);
             spaces.push(dump(backend));
         }
-        assert_eq!(spaces[0], spaces[1]);
+        assert_eq!(spaces[0], spaces[2]);
+        assert_eq!(spaces[1], spaces[2]);
     });
 }
 
@@ -160,8 +165,7 @@ fn a_command_that_fails_inside_exec_is_partial_and_named() {
             &["SET", "stm:outbox", "not a hash"],
         );
         let mut execution = Execution::new("a", "d");
-        let error = side
-            .store(backend)
+        let error = watching(backend, side, Plan::none())
             .commit(&mut execution, &everything("e"))
             .unwrap_err();
         let StoreError::Partial { id, failed } = error else {
@@ -210,13 +214,19 @@ fn an_event_is_known_as_processed_once_its_commit_landed() {
 }
 
 #[test]
-fn a_commit_of_everything_takes_three_round_trips() {
+fn a_commit_of_everything_takes_one_round_trip_or_three_with_a_watch() {
     with_each(|backend, side| {
-        let late = Plan::before(3, || panic!("a fourth round trip"));
-        let mut store = side.store_with(backend, Settings::default(), late);
-        store
-            .commit(&mut Execution::new("a", "d"), &everything("e"))
-            .unwrap();
+        for (path, trips) in [(CommitPath::Script, 1), (CommitPath::Watch, 3)] {
+            ask(&mut backend.connect(Protocol::Resp2), &["FLUSHDB"]);
+            // So that the server knows the script.
+            side.store(backend)
+                .save(&mut Execution::new("other", "d"))
+                .unwrap();
+            let late = Plan::before(trips, || panic!("one round trip too many"));
+            side.store_with(backend, by(path), late)
+                .commit(&mut Execution::new("a", "d"), &everything("e"))
+                .unwrap();
+        }
     });
 }
 
@@ -229,12 +239,13 @@ fn concurrent_writers_lose_no_commit_and_double_none() {
             .save(&mut Execution::new("a", "d"))
             .unwrap();
         let work = |writer: usize| {
-            let mut store = side.store(backend);
+            // All paths race with each other.
+            let path = PATHS[writer % PATHS.len()];
+            let mut store = side.store_with(backend, by(path), Plan::none());
             let mut landed = 0;
             while landed < COMMITS {
                 let mut execution = store.load("a").unwrap().unwrap();
                 let event_id = format!("{writer}-{landed}");
-                // Both paths race with each other.
                 let commit = if landed % 2 == 0 {
                     everything(&event_id)
                 } else {

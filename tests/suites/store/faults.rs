@@ -11,7 +11,7 @@ use tokio::runtime::Builder;
 
 use crate::{
     backend::{Backend, Protocol, ask, on_each, on_each_alone},
-    commits::{dump, everything},
+    commits::{by, dump, everything},
     keyspace::Keyspace,
     meddling::{Fault, Meddling, Plan},
     twin::{Side, Twin, with_each},
@@ -27,7 +27,7 @@ fn a_lost_reply_to_exec_is_indeterminate_and_the_commit_is_there() {
     with_each(|backend, side| {
         let mut store = side.store_with(
             backend,
-            Settings::default(),
+            by(CommitPath::Mixed),
             Plan::at(EXEC, Fault::LoseReply),
         );
         let mut execution = Execution::new("a", "d");
@@ -47,7 +47,7 @@ fn a_connection_lost_before_exec_is_indeterminate_and_nothing_is_there() {
     with_each(|backend, side| {
         let mut store = side.store_with(
             backend,
-            Settings::default(),
+            by(CommitPath::Mixed),
             Plan::at(EXEC, Fault::DropBefore),
         );
         let mut execution = Execution::new("a", "d");
@@ -93,7 +93,7 @@ fn what_is_lost_before_the_writes_is_io_and_may_be_repeated() {
                 ask(&mut backend.connect(Protocol::Resp2), &["FLUSHDB"]);
                 let at = format!("batch {batch}, {fault:?}");
                 let mut store =
-                    side.store_with(backend, Settings::default(), Plan::at(batch, fault));
+                    side.store_with(backend, by(CommitPath::Mixed), Plan::at(batch, fault));
                 let mut execution = Execution::new("a", "d");
                 let error = store.commit(&mut execution, &everything("e")).unwrap_err();
                 assert!(matches!(error, StoreError::Io { .. }), "{at}: {error}");
@@ -238,7 +238,7 @@ fn a_store_that_shares_its_connection_watches_on_another() {
                 Plan::at(1, Fault::DropBefore),
             );
             let connections = aio::Sharing::new(shared, connect);
-            let mut store = AsyncRedisStore::with_connections(connections, Settings::default());
+            let mut store = AsyncRedisStore::with_connections(connections, by(CommitPath::Mixed));
             let mut execution = Execution::new("a", "d");
             let commit = Commit::new().timer(TimerOp::schedule("P", 1.0));
             store.commit(&mut execution, &commit).await.unwrap();
@@ -290,7 +290,7 @@ fn a_server_that_is_not_there_is_io_for_both_twins() {
 #[test]
 fn a_client_that_opens_a_connection_for_each_request_may_not_watch() {
     let client = redis::Client::open("redis://127.0.0.1:1/").unwrap();
-    let mut store = RedisStore::new(client);
+    let mut store = RedisStore::with_settings(client, by(CommitPath::Mixed));
     let commit = Commit::new().timer(TimerOp::cancel("P"));
     let error = store
         .commit(&mut Execution::new("a", "d"), &commit)

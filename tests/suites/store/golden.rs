@@ -4,12 +4,13 @@ use std::{fs, path::Path};
 
 use serde_json::{Map, Value, json};
 use store::{
-    Commit, Emit, Event, Execution, ListFilter, Rejection, Seq, Settings, SpawnIntent, Status,
-    StoreError, Strictness, TimerOp, codec,
+    Commit, CommitPath, Emit, Event, Execution, ListFilter, Rejection, Seq, Settings, SpawnIntent,
+    Status, StoreError, Strictness, TimerOp, codec,
 };
 
 use crate::{
     backend::{Backend, PROTOCOLS, Protocol, on_each},
+    commits::PATHS,
     keyspace,
     meddling::Plan,
     twin::{SIDES, Twin, with_each},
@@ -17,6 +18,9 @@ use crate::{
 
 /// Scenarios in which the Python store takes ids that ours refuses.
 const LENIENT: [&str; 2] = ["08_unicode_nul", "13_empty_event_id"];
+
+/// Scenarios whose conflicts burn numbers. The script draws none before it has compared the version.
+const BURNED: [&str; 1] = ["09_conflicts"];
 
 #[test]
 fn the_seeds_calls_leave_the_seeds_key_space() {
@@ -83,11 +87,15 @@ fn replay_folder(folder: &str, count: usize) {
         let settings = settings
             .strictness(strictness)
             .trace_max(scenario["trace_max"].as_i64().unwrap());
-        for protocol in PROTOCOLS {
-            for side in SIDES {
+        let paths = PATHS.into_iter();
+        for path in
+            paths.filter(|path| *path != CommitPath::Script || !BURNED.contains(&name.as_str()))
+        {
+            let settings = settings.clone().commit_path(path);
+            for (protocol, side) in PROTOCOLS.into_iter().zip(SIDES) {
                 on_each(|backend| {
                     replay(
-                        &format!("{folder}/{name} {side:?} {protocol:?}"),
+                        &format!("{folder}/{name} {side:?} {protocol:?} {path:?}"),
                         &scenario,
                         backend,
                         || side.store_on(backend, protocol, settings.clone(), Plan::none()),

@@ -79,9 +79,9 @@ fn a_commit_with_effects_sends_counters_then_the_watch_then_one_transaction() {
     ))))
     .unwrap();
     let expected = Committed {
-        version: Version::new(1),
         outbox: vec![Seq::new(7), Seq::new(8)],
         spawns: vec![Seq::new(3)],
+        ..Committed::state_only(Version::new(1))
     };
     assert_eq!(committed, expected);
     assert!(done(commit.step(received(&[]))).is_err());
@@ -260,27 +260,121 @@ fn a_refused_multi_means_that_each_write_ran_on_its_own() {
     assert!(matches!(error, StoreError::Refused { .. }), "{error}");
 }
 
+/// A state-only commit that has been sent.
 fn by_script() -> CommitByScript {
     let mut commit =
         CommitByScript::new(&Settings::default(), &execution(5), &Commit::for_event("e")).unwrap();
     let (channel, commands) = sent(commit.step(Replies::Start));
     let start = format!(
         "EVALSHA {} 2 stm:exe:a stm:processed:a {{\"id\":\"a\"",
-        script::COMMIT_CAS.hash()
+        script::COMMIT.hash()
     );
     assert_eq!((channel, commands.len()), (Channel::Shared, 1));
     assert!(
-        commands[0].starts_with(&start) && commands[0].ends_with("} 5 e"),
+        commands[0].starts_with(&start) && commands[0].ends_with("} 6 5  1 0 0 0  e"),
         "{}",
         commands[0]
     );
     commit
 }
 
+/// The script's answer to it.
+const DONE: &str = "*1\n$1\n6\n";
+
 #[test]
 fn a_state_only_commit_is_one_script_call() {
-    let committed = done(by_script().step(received(&[":1\n"]))).unwrap();
+    let committed = done(by_script().step(received(&[DONE]))).unwrap();
     assert_eq!(committed, Committed::state_only(Version::new(6)));
+}
+
+#[test]
+fn a_commit_of_everything_is_one_script_call_with_all_of_its_keys() {
+    let mut commit =
+        CommitByScript::new(&Settings::default(), &execution(0), &everything()).unwrap();
+    let (_, commands) = sent(commit.step(Replies::Start));
+    let keys = "9 stm:exe:a stm:processed:a stm:outbox:seq stm:outbox stm:spawns:seq stm:spawns stm:timers stm:trace:seq:a \
+                stm:trace:a {\"id\"";
+    let [command] = &*commands else {
+        panic!("{commands:?}")
+    };
+    assert!(command.contains(keys), "{command}");
+    let effects = "} 1 0  1 2 1 2 -200 e {\"t\": \"t\"";
+    assert!(command.contains(effects), "{command}");
+    assert!(
+        command.ends_with("1e+16 a\0P  a\0Q {\"k\": 1, \"index\":  }"),
+        "{command}"
+    );
+    let reply = "*4\n$1\n1\n$1\n7\n$1\n8\n$16\n9007199254740993\n";
+    let committed = done(commit.step(received(&[reply]))).unwrap();
+    let expected = Committed {
+        outbox: vec![Seq::new(7), Seq::new(8)],
+        spawns: vec![Seq::new(9_007_199_254_740_993)],
+        ..Committed::state_only(Version::new(1))
+    };
+    assert_eq!(committed, expected);
+}
+
+#[test]
+fn a_document_that_knows_its_end_sends_it_and_one_at_another_version_does_not() {
+    let row = crate::codec::encode_execution(&execution(5), Version::new(5));
+    let tail = crate::RowTail::of(row.as_bytes(), Version::new(5));
+    for (version, is_sent) in [(5, true), (6, false)] {
+        let mut execution = execution(version);
+        execution.tail = tail.clone();
+        let mut commit =
+            CommitByScript::new(&Settings::default(), &execution, &Commit::new()).unwrap();
+        let (_, commands) = sent(commit.step(Replies::Start));
+        let end = format!(" {version} ,\"version\":5,\"priority\":0");
+        assert_eq!(commands[0].contains(&end), is_sent, "{}", commands[0]);
+    }
+}
+
+fn bulk(text: &str) -> String {
+    format!("${}\n{text}\n", text.len())
+}
+
+#[test]
+fn a_row_that_the_script_can_not_read_is_read_here() {
+    let look = |row: &str| {
+        let mut commit = by_script();
+        let (_, commands) = sent(commit.step(received(&["-ERR STM_CORRUPT:1\n"])));
+        assert_eq!(commands, ["GET stm:exe:a"]);
+        commit.step(received(&[row]))
+    };
+    let (_, commands) = sent(look(&bulk(r#"{"x":"\ud800","version":"5"}"#)));
+    assert!(
+        commands[0].contains(" 5 ,\"version\":\"5\"} 1 0"),
+        "{commands:?}"
+    );
+    let conflict = done(look(&bulk(r#"{"version":9007199254740993}"#))).unwrap_err();
+    let found = "stale write to a: expected version 5, found 9007199254740993";
+    assert_eq!(conflict.to_string(), found);
+    for corrupt in ["$2\n{}\n", "$0\n\n", "-WRONGTYPE x\n"] {
+        let error = done(look(corrupt)).unwrap_err();
+        assert!(
+            matches!(&error, StoreError::Corrupt { key, .. } if key == "stm:exe:a"),
+            "{error}"
+        );
+    }
+    // Gone: a commit of version 5 conflicts, which is for the script to say.
+    let (_, commands) = sent(look("$-1\n"));
+    assert!(commands[0].contains(" 6 5  1 0"), "{commands:?}");
+}
+
+#[test]
+fn a_row_that_keeps_changing_under_the_script_is_a_conflict_in_the_end() {
+    let mut commit = by_script();
+    let row = &bulk(r#"{"version":"5"}"#);
+    for _ in 0..2 {
+        sent(commit.step(received(&["-ERR STM_CORRUPT:1\n"])));
+        sent(commit.step(received(&[row])));
+    }
+    sent(commit.step(received(&["-ERR STM_CORRUPT:1\n"])));
+    let error = done(commit.step(received(&[row]))).unwrap_err();
+    assert!(
+        matches!(error, StoreError::Conflict { found: None, .. }),
+        "{error}"
+    );
 }
 
 #[test]
@@ -288,7 +382,7 @@ fn an_unknown_script_is_sent_as_source_once() {
     let mut commit = by_script();
     let no_script = "-NOSCRIPT No matching script. Please use EVAL.\n";
     let (_, commands) = sent(commit.step(received(&[no_script])));
-    assert!(commands[0].starts_with(&format!("EVAL {} 2 ", script::COMMIT_CAS.source())));
+    assert!(commands[0].starts_with(&format!("EVAL {} 2 ", script::COMMIT.source())));
     assert!(matches!(
         done(commit.step(received(&[no_script]))),
         Err(StoreError::Refused { .. })
@@ -320,7 +414,6 @@ fn what_the_script_says_no_with_is_told_apart() {
         assert_eq!((expected.get(), seen.map(Version::get)), (5, found));
     }
     for (reply, key) in [
-        ("-ERR STM_CORRUPT:1\n", "stm:exe:a"),
         ("-ERR STM_CORRUPT:2\n", "stm:processed:a"),
         (
             "-WRONGTYPE Operation against a key script: x\n",
@@ -335,7 +428,13 @@ fn what_the_script_says_no_with_is_told_apart() {
     }
     let error = done(by_script().step(received(&["-OOM command not allowed\n"]))).unwrap_err();
     assert!(matches!(error, StoreError::Refused { .. }), "{error}");
-    for odd in [received(&[":2\n"]), received(&[]), lost()] {
+    for odd in [
+        received(&[":2\n"]),
+        received(&["*0\n"]),
+        received(&["*2\n$1\n6\n$1\n1\n"]),
+        received(&[]),
+        lost(),
+    ] {
         assert!(matches!(
             done(by_script().step(odd)),
             Err(StoreError::Indeterminate { .. })
@@ -349,11 +448,14 @@ fn what_the_script_says_no_with_is_told_apart() {
 
 #[test]
 fn the_path_follows_the_settings_and_the_commit() {
-    let watch = Settings::default().commit_path(CommitPath::Watch);
+    let on = |path| Settings::default().commit_path(path);
+    let traced = Commit::new().trace(Map::new());
     for (settings, commit, script) in [
+        (Settings::default(), traced.clone(), true),
         (Settings::default(), Commit::for_event("e"), true),
-        (Settings::default(), Commit::new().trace(Map::new()), false),
-        (watch, Commit::new(), false),
+        (on(CommitPath::Mixed), Commit::for_event("e"), true),
+        (on(CommitPath::Mixed), traced, false),
+        (on(CommitPath::Watch), Commit::new(), false),
     ] {
         let operation = CommitOperation::new(&settings, &execution(0), &commit).unwrap();
         assert_eq!(
@@ -367,8 +469,13 @@ fn the_path_follows_the_settings_and_the_commit() {
 #[test]
 fn an_empty_event_id_is_left_out_by_the_script_and_recorded_by_the_transaction() {
     let settings = Settings::default().strictness(Strictness::Lenient);
-    let mut commit = CommitByScript::new(&settings, &execution(0), &Commit::for_event("")).unwrap();
-    assert!(sent(commit.step(Replies::Start)).1[0].ends_with("} 0 "));
+    let mut commit =
+        CommitOperation::new(&settings, &execution(0), &Commit::for_event("")).unwrap();
+    assert!(sent(commit.step(Replies::Start)).1[0].ends_with("} 1 0  0 0 0 0 "));
+    let traced = Commit::for_event("").trace(Map::new());
+    let mut commit = CommitOperation::new(&settings, &execution(0), &traced).unwrap();
+    let (_, commands) = sent(commit.step(Replies::Start));
+    assert!(commands[0].contains(" stm:processed:a "), "{commands:?}");
     let mut commit = CommitByWatch::new(&settings, &execution(0), &Commit::for_event("")).unwrap();
     sent(commit.step(Replies::Start));
     assert!(
