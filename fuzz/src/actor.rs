@@ -7,12 +7,12 @@ use serde_json::{Map, json};
 use store::aio::Connections;
 use store::op::{DeleteTimer, Numbers};
 use store::{
-    AsyncRedisStore, Commit, Committed, DueTimer, Event, Execution, OutboxEntry, Settings,
-    SpawnEntry, SpawnIntent, StoreError, TimerOp,
+    AsyncRedisStore, Commit, Committed, DueTimer, Event, Execution, OutboxEntry, Resolution,
+    Settings, SpawnEntry, SpawnIntent, StoreError, TimerOp,
 };
 
 use crate::call::{Answer, Attempt, Call, Outcome};
-use crate::control::{BrokenCommit, BrokenDelete, Flaw};
+use crate::control::{BrokenCommit, BrokenDelete, BrokenResolve, Flaw};
 
 /// The tag of rows that a scenario finds there.
 pub const SEED: &str = "seed";
@@ -41,6 +41,8 @@ pub struct Actor<P> {
     attempts: u32,
     /// Leaves what it was at when its connection breaks; somebody comes back to it later.
     gives_up: bool,
+    /// Asks what became of a commit whose reply was lost.
+    resolves: bool,
     /// Numbers of an attempt that did not land, kept by a broken store.
     kept: Option<Numbers>,
 }
@@ -64,6 +66,7 @@ impl<P: Connections> Actor<P> {
             flaw,
             attempts: 0,
             gives_up: false,
+            resolves: false,
             kept: None,
         }
     }
@@ -76,6 +79,11 @@ impl<P: Connections> Actor<P> {
     /// From now on it leaves what it is at when its connection breaks.
     pub fn gives_up(&mut self) {
         self.gives_up = true;
+    }
+
+    /// From now on it asks what became of a commit whose reply was lost.
+    pub fn resolves(&mut self) {
+        self.resolves = true;
     }
 
     fn is(&self, flaw: Flaw) -> bool {
@@ -172,6 +180,10 @@ impl<P: Connections> Actor<P> {
         let answer = match result {
             Ok(committed) => landed(&committed),
             Err(StoreError::Conflict { .. }) => Answer::Conflict,
+            Err(StoreError::Indeterminate {
+                attempt: Some(attempt),
+                ..
+            }) if self.resolves => self.resolve(row, &attempt).await,
             Err(StoreError::Indeterminate { .. }) => Answer::Unknown,
             Err(error) => {
                 expect_io(&error);
@@ -185,6 +197,28 @@ impl<P: Connections> Actor<P> {
         };
         self.recorder.end(id, outcome);
         answer
+    }
+
+    /// What became of a commit whose reply was lost, as far as the store can tell.
+    async fn resolve(&mut self, row: &mut Execution, attempt: &store::Attempt) -> Answer {
+        let resolution = if self.is(Flaw::BelieveVersion) {
+            let believed = BrokenResolve::new(&self.settings, attempt);
+            self.store.run(believed).await
+        } else {
+            self.store.resolve(row, attempt).await
+        };
+        match resolution {
+            Ok(Resolution::Landed(committed)) => {
+                committed.note(row);
+                landed(&committed)
+            }
+            Ok(Resolution::NotLanded { is_final: true, .. }) => Answer::NotSent,
+            Ok(_) => Answer::Unknown,
+            Err(error) => {
+                expect_io(&error);
+                Answer::Unknown
+            }
+        }
     }
 
     async fn broken_commit(

@@ -142,7 +142,7 @@ async fn run(hunt: &Hunt, client: &Client) -> (Vec<Operation<Call, Outcome>>, Op
         let attempts = hunt.scenario.attempts_max(hunt.clients);
         let actor = Actor::new(
             connections(),
-            hunt.settings(),
+            hunt.client_settings(index),
             recorder.clone(),
             index,
             attempts,

@@ -4,7 +4,7 @@ mod commit;
 mod single;
 
 pub use self::commit::BrokenCommit;
-pub use self::single::{BrokenDelete, Mark};
+pub use self::single::{BrokenDelete, BrokenResolve, Mark};
 use fakeserver::explore::Faults;
 
 use crate::scenario::{Hunt, Scenario};
@@ -49,11 +49,13 @@ pub enum Flaw {
     TwoTransactions,
     /// An event is taken off the outbox before it is delivered.
     AckBeforeDelivery,
+    /// After a lost reply a row at the next version is taken for one's own.
+    BelieveVersion,
 }
 
 impl Flaw {
     /// All of them.
-    pub const ALL: [Flaw; 18] = [
+    pub const ALL: [Flaw; 19] = [
         Flaw::NoWatch,
         Flaw::WatchAfterGet,
         Flaw::NoVersionCheck,
@@ -72,6 +74,7 @@ impl Flaw {
         Flaw::BlindRetry,
         Flaw::TwoTransactions,
         Flaw::AckBeforeDelivery,
+        Flaw::BelieveVersion,
     ];
 
     /// Its name in reports and replay strings.
@@ -95,6 +98,7 @@ impl Flaw {
             Flaw::BlindRetry => "blind retry after a lost reply",
             Flaw::TwoTransactions => "effects in a second transaction",
             Flaw::AckBeforeDelivery => "acknowledged before delivery",
+            Flaw::BelieveVersion => "resolved by the version alone",
         }
     }
 
@@ -106,6 +110,7 @@ impl Flaw {
                 | Flaw::BlindRetry
                 | Flaw::AckBeforeDelivery
                 | Flaw::MarkBeforeEffect
+                | Flaw::BelieveVersion
         )
     }
 
@@ -116,6 +121,7 @@ impl Flaw {
             Flaw::UnguardedDelete => Scenario::Timers,
             Flaw::AckBeforeDelivery => Scenario::Relay,
             Flaw::BlindRetry => Scenario::StateOnly,
+            Flaw::BelieveVersion => Scenario::Resolve,
             Flaw::NoWatch
             | Flaw::WatchAfterGet
             | Flaw::NoVersionCheck
@@ -130,7 +136,10 @@ impl Flaw {
         match self {
             // A command that did not run and is answered with a conflict would break another clause.
             Flaw::LostIsConflict => Faults::at_most(1).lose_reply(),
-            Flaw::BlindRetry | Flaw::TwoTransactions | Flaw::AckBeforeDelivery => Hunt::faults(1),
+            Flaw::BlindRetry
+            | Flaw::TwoTransactions
+            | Flaw::AckBeforeDelivery
+            | Flaw::BelieveVersion => Hunt::faults(1),
             _ => Faults::none(),
         }
     }
@@ -138,9 +147,11 @@ impl Flaw {
     /// The clause that is there for it.
     pub fn clause(self) -> Clause {
         match self {
-            Flaw::NoWatch | Flaw::WatchAfterGet | Flaw::NoVersionCheck | Flaw::BumpTwice => {
-                Clause::Versions
-            }
+            Flaw::NoWatch
+            | Flaw::WatchAfterGet
+            | Flaw::NoVersionCheck
+            | Flaw::BumpTwice
+            | Flaw::BelieveVersion => Clause::Versions,
             Flaw::Rebase | Flaw::RowWrittenTwice => Clause::Row,
             Flaw::LostIsConflict => Clause::Verdict,
             Flaw::WatchTooMuch => Clause::Progress,

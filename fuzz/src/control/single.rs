@@ -2,7 +2,7 @@
 
 use redis::{Value, cmd};
 use store::op::{Batch, Operation, Replies, Step, reply};
-use store::{Settings, StoreError};
+use store::{Attempt, Committed, Resolution, Settings, StoreError, codec};
 
 /// Deletes a timer if it was there with its time a moment ago: `ZSCORE`, then `ZREM`.
 #[derive(Debug)]
@@ -78,6 +78,42 @@ impl Operation for Mark {
                 reply::accepted(marked, "SADD", &self.key).map(drop)
             }),
         )
+    }
+}
+
+/// Takes an attempt for landed if the row is at the version that it makes: `GET`.
+#[derive(Debug)]
+pub struct BrokenResolve {
+    key: String,
+    attempt: Attempt,
+}
+
+impl BrokenResolve {
+    /// Of this attempt.
+    pub fn new(settings: &Settings, attempt: &Attempt) -> BrokenResolve {
+        BrokenResolve {
+            key: settings.keys().execution(attempt.id()),
+            attempt: attempt.clone(),
+        }
+    }
+}
+
+impl Operation for BrokenResolve {
+    type Output = Resolution;
+
+    fn step(&mut self, replies: Replies) -> Step<Resolution> {
+        if let Replies::Start = replies {
+            return Step::Send(Batch::shared([cmd("GET").arg(&self.key).take()]));
+        }
+        Step::Done(replies.harmless().map(|[row]: [Value; 1]| {
+            let row = reply::bytes(row).unwrap_or_default();
+            let found = codec::decode_version(&row).ok();
+            if found == Some(self.attempt.next()) {
+                return Resolution::Landed(Committed::state_only(self.attempt.next()));
+            }
+            let is_final = found > Some(self.attempt.next());
+            Resolution::NotLanded { found, is_final }
+        }))
     }
 }
 

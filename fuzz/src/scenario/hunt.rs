@@ -63,6 +63,11 @@ impl Hunt {
         self.scenario.settings(&self.prefix)
     }
 
+    /// What the store of one client is told.
+    pub fn client_settings(&self, client: usize) -> Settings {
+        self.scenario.client_settings(&self.prefix, client)
+    }
+
     /// Both kinds of fault, at most so many.
     pub fn faults(most: usize) -> Faults {
         Faults::at_most(most).drop_before().lose_reply()
@@ -113,7 +118,7 @@ impl Workload for Hunt {
     fn client(&self, client: Client<Call, Outcome>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let actor = Actor::new(
             GatedConnections::new(client.connector()),
-            self.settings(),
+            self.client_settings(client.index()),
             client.recorder(),
             client.index(),
             self.scenario.attempts_max(self.clients),

@@ -32,6 +32,12 @@ pub enum Scenario {
     Trace,
     /// Clients with few attempts and a pause after each.
     Retry,
+    /// Commits with all effects by script, on a row that is not there yet.
+    Scripted,
+    /// Every way of a commit on one execution: by script, over WATCH, by the kind of commit.
+    Paths,
+    /// Commits by script; who loses a reply asks what became of it, and believes it.
+    Resolve,
 }
 
 /// The present of sweepers: behind the prepared timer, before all that commits set.
@@ -41,7 +47,7 @@ const PATH: &str = "Waiting";
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Scenario; 9] = [
+    pub const ALL: [Scenario; 12] = [
         Scenario::StateOnly,
         Scenario::StateWatched,
         Scenario::Complex,
@@ -51,6 +57,9 @@ impl Scenario {
         Scenario::Timers,
         Scenario::Trace,
         Scenario::Retry,
+        Scenario::Scripted,
+        Scenario::Paths,
+        Scenario::Resolve,
     ];
 
     /// Its name on the command line.
@@ -65,6 +74,9 @@ impl Scenario {
             Scenario::Timers => "timers",
             Scenario::Trace => "trace",
             Scenario::Retry => "retry",
+            Scenario::Scripted => "scripted",
+            Scenario::Paths => "paths",
+            Scenario::Resolve => "resolve",
         }
     }
 
@@ -78,7 +90,20 @@ impl Scenario {
         let settings = Settings::new(prefix).unwrap_or_default();
         match self {
             Scenario::StateWatched => settings.commit_path(CommitPath::Watch),
-            Scenario::Trace => settings.trace_max(2),
+            Scenario::StateOnly | Scenario::Scripted | Scenario::Resolve => {
+                settings.commit_path(CommitPath::Script)
+            }
+            Scenario::Trace => settings.commit_path(CommitPath::Mixed).trace_max(2),
+            _ => settings.commit_path(CommitPath::Mixed),
+        }
+    }
+
+    /// What the store of client number `client` is told.
+    pub fn client_settings(self, prefix: &str, client: usize) -> Settings {
+        let settings = self.settings(prefix);
+        match (self, client % 3) {
+            (Scenario::Paths, 0) => settings.commit_path(CommitPath::Script),
+            (Scenario::Paths, 1) => settings.commit_path(CommitPath::Watch),
             _ => settings,
         }
     }
@@ -120,7 +145,10 @@ impl Scenario {
             let mut store = AsyncRedisStore::with_connections(connections, settings);
             // Complex commits race to create the row.
             let mut ids = vec!["y".to_owned()];
-            if !matches!(self, Scenario::Complex | Scenario::Neighbours) {
+            if !matches!(
+                self,
+                Scenario::Complex | Scenario::Neighbours | Scenario::Scripted
+            ) {
                 ids.extend((0..clients).map(|client| self.execution(client)));
                 ids.dedup();
             }
@@ -154,7 +182,11 @@ impl Scenario {
             Scenario::StateOnly | Scenario::StateWatched => {
                 actor.handle(&execution, &event, &Effects::default()).await;
             }
-            Scenario::Complex | Scenario::Neighbours => {
+            Scenario::Resolve => {
+                actor.resolves();
+                actor.handle(&execution, &event, &Effects::default()).await;
+            }
+            Scenario::Complex | Scenario::Neighbours | Scenario::Scripted | Scenario::Paths => {
                 actor.handle(&execution, &event, &all_effects()).await;
             }
             Scenario::Mixed if is_first_role => {
