@@ -130,6 +130,8 @@ pub enum Rejection {
     Malformed,
     /// A prefix whose keys would be another store's: empty, with NUL, or with one of the store's key names as a part.
     PrefixCollides,
+    /// A prefix without a `{tag}` on a cluster: its keys lie in several slots, but have to change together. Nothing was written.
+    Untagged,
     /// A connection that does not stay the same between two calls can not carry `WATCH`. Sequence numbers may have been
     /// drawn.
     NotOneConnection,
@@ -147,6 +149,7 @@ impl fmt::Display for Rejection {
             Self::OutOfRange => "is out of range",
             Self::Malformed => "is malformed",
             Self::PrefixCollides => "collides with key names of the store",
+            Self::Untagged => "has no `{tag}`, which a cluster needs",
             Self::NotOneConnection => "does not stay the same connection between two calls",
         })
     }
