@@ -21,7 +21,8 @@ pub const BURIALS_MAX: usize = 16;
 ///
 /// Of the groups that are due and not locked the one with the lowest time wins; on a tie the one of lower priority. What
 /// it finds on the way it repairs: groups without events leave their tier, locked groups that are due move to the end of
-/// their lock, so that they fill nobody's window. A group whose keys are not a transport's is passed over; it is reported
+/// their lock, so that they fill nobody's window; a group that is not locked is claimable, even if a worker with a fast clock
+/// has put it off. A group whose keys are not a transport's is passed over; it is reported
 /// ([`StoreError::Corrupt`]) when nothing else is claimable.
 ///
 /// An event that cannot be read goes to the dead letters under the lease's fence (one more round trip), and the claim goes

@@ -59,12 +59,37 @@ for index, tier in ipairs(KEYS) do
   end
 end
 
+local next
+local function sooner(moment)
+  if moment < 2 ^ 53 and not (next and next <= moment) then
+    next = moment
+  end
+end
+if not best then
+  -- Whoever is to come later is locked until then. One without a lock was put off by a worker with a wrong clock.
+  for index, tier in ipairs(KEYS) do
+    local page = redis.call('ZRANGEBYSCORE', tier, '(' .. whole(now), '+inf', 'WITHSCORES', 'LIMIT', 0, PAGE)
+    for at = 1, #page, 2 do
+      local left = redis.call('PTTL', ARGV[5] .. page[at])
+      if left >= 0 then
+        sooner(now + left)
+      elseif left == -2 and consider(tier, index, page[at], tonumber(page[at + 1])) then
+        break
+      end
+    end
+    if best then
+      break
+    end
+  end
+end
+
 for _, group in ipairs(empty) do
   redis.call('ZREM', group[1], group[2])
 end
 -- A locked group that is due fills the window of everybody. It comes back when its lock ends.
 for _, group in ipairs(locked) do
   redis.call('ZADD', group[1], 'XX', whole(group[3]), group[2])
+  sooner(group[3])
 end
 if best then
   redis.call('SET', best.lock, ARGV[2], 'PX', ARGV[3])
@@ -74,15 +99,7 @@ end
 if foreign then
   return { 'corrupt', foreign }
 end
-local next
-for _, tier in ipairs(KEYS) do
-  local later = redis.call('ZRANGEBYSCORE', tier, '(' .. whole(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-  local score = later[2] and tonumber(later[2])
-  if score and score < 2 ^ 53 and not (next and next <= score) then
-    next = score
-  end
-end
 if unseen then
   next = now
 end
-return { 'none', whole(now), next and whole(math.ceil(next)) or '' }
+return { 'none', whole(now), next and whole(next) or '' }
