@@ -146,6 +146,8 @@ pub enum Rejection {
     OtherDocument,
     /// A value that has no spelling in JSON: a map whose keys are not text, or an error of the type's own.
     NotJson,
+    /// A prefix without a `{tag}` on a cluster: its keys lie in several slots, but have to change together. Nothing was written.
+    Untagged,
     /// A connection that does not stay the same between two calls can not carry `WATCH`. Sequence numbers may have been
     /// drawn.
     NotOneConnection,
@@ -166,6 +168,7 @@ impl fmt::Display for Rejection {
             Self::NotNew => "was stored before",
             Self::OtherDocument => "is of another document or version",
             Self::NotJson => "has no spelling in JSON",
+            Self::Untagged => "has no `{tag}`, which a cluster needs",
             Self::NotOneConnection => "does not stay the same connection between two calls",
         })
     }

@@ -3,7 +3,19 @@
 use crate::{Rejection, StoreError};
 
 /// Parts that a prefix may not have after its first one: `a` and `a:exe` would share keys.
-const RESERVED_PARTS: [&str; 6] = ["exe", "outbox", "spawns", "processed", "timers", "trace"];
+const RESERVED_PARTS: [&str; 11] = [
+    "exe",
+    "outbox",
+    "spawns",
+    "processed",
+    "timers",
+    "trace",
+    "q",
+    "lock",
+    "ready",
+    "prio",
+    "dead",
+];
 
 /// The key names of one store.
 ///

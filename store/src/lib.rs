@@ -9,6 +9,7 @@
 //! * [`execution`](Execution), [`commit`](Commit), entries: the types that go in and come out.
 //! * [`keys`]: names of keys. [`codec`]: values to types and back.
 //! * [`op`]: the calls as state machines. `sync`, `aio`: their drivers.
+//! * [`transport`]: queues of events beside the store, with the same drivers.
 //! * [`StoreError`]: what can go wrong, and whether trying again is safe.
 //!
 //! # Keys
@@ -48,6 +49,7 @@ pub mod keys;
 pub mod op;
 #[cfg(feature = "sync")]
 pub mod sync;
+pub mod transport;
 
 #[cfg(feature = "async")]
 pub use self::aio::AsyncRedisStore;

@@ -3,6 +3,7 @@
 //! # Layout
 //! * [`server`]: the fake in memory, the fake over TCP and the real redis-server behind one door
 //! * [`raw`], [`frame`], [`compare`]: a connection of bytes, replies taken apart, and when two count as the same
+//! * [`peer`]: the Python store and transport in a process of their own
 //! * [`transcript`]: `.resp` files, run and recorded
 //! * [`json`], [`compatibility`]: what a server says of its commands, and which options the transcripts show
 //! * [`program`]: random programs drawn from the command table
@@ -14,6 +15,7 @@ pub mod differential;
 pub mod frame;
 pub mod json;
 pub mod mutants;
+pub mod peer;
 pub mod program;
 pub mod raw;
 pub mod server;

@@ -24,5 +24,13 @@ mod listing;
 mod meddling;
 #[path = "store/relay.rs"]
 mod relay;
+#[path = "store/transport.rs"]
+mod transport;
+#[path = "store/transport_faults.rs"]
+mod transport_faults;
+#[path = "store/transport_golden.rs"]
+mod transport_golden;
+#[path = "store/transport_naive.rs"]
+mod transport_naive;
 #[path = "store/twin.rs"]
 mod twin;

@@ -2,9 +2,11 @@
 
 mod commit;
 mod single;
+mod transport;
 
 pub use self::commit::BrokenCommit;
 pub use self::single::{BrokenDelete, BrokenResolve, Mark};
+pub use self::transport::{InTurn, TransportFlaw};
 use fakeserver::explore::Faults;
 
 use crate::scenario::{Hunt, Scenario};

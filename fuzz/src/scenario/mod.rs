@@ -1,6 +1,7 @@
 //! What the clients do: a table of scenarios, each a few roles that the clients take by number.
 
 mod hunt;
+mod transport;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,6 +10,7 @@ use store::aio::Connections;
 use store::{AsyncRedisStore, Commit, CommitPath, Execution, Settings, TimerOp};
 
 pub use self::hunt::{GatedConnections, Hunt};
+pub use self::transport::{Act, Bout, Duel, Held};
 use crate::actor::{Actor, Effects, SEED};
 
 /// A workload on the store.

@@ -28,6 +28,19 @@ pub(super) static DELETE_TIMER: Script = Script {
 };
 
 impl Script {
+    /// A script whose hash is worked out when it is first needed.
+    pub(crate) const fn new(source: &'static str, hash: fn() -> String) -> Self {
+        Self {
+            source,
+            hash: LazyLock::new(hash),
+        }
+    }
+
+    /// The SHA-1, worked out anew.
+    pub(crate) fn digest(&self) -> String {
+        redis::Script::new(self.source).get_hash().to_owned()
+    }
+
     /// The source.
     pub fn source(&self) -> &'static str {
         self.source
@@ -38,11 +51,11 @@ impl Script {
         &self.hash
     }
 
-    pub(super) fn by_hash<A: AsRef<[u8]>>(&self, keys: &[&str], arguments: &[A]) -> Cmd {
+    pub(crate) fn by_hash<A: AsRef<[u8]>>(&self, keys: &[&str], arguments: &[A]) -> Cmd {
         call("EVALSHA", self.hash(), keys, arguments)
     }
 
-    pub(super) fn by_source<A: AsRef<[u8]>>(&self, keys: &[&str], arguments: &[A]) -> Cmd {
+    pub(crate) fn by_source<A: AsRef<[u8]>>(&self, keys: &[&str], arguments: &[A]) -> Cmd {
         call("EVAL", self.source, keys, arguments)
     }
 }

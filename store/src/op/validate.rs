@@ -115,6 +115,17 @@ pub fn commit(settings: &Settings, commit: &Commit) -> Result<(), StoreError> {
     })
 }
 
+/// Refuses an event that could not be read back, or not be told from another.
+pub(crate) fn event_to_publish(settings: &Settings, event: &Event) -> Result<(), StoreError> {
+    if settings.is_strict() && event.id.is_empty() {
+        return Err(StoreError::Invalid {
+            what: "event id",
+            reason: Rejection::Empty,
+        });
+    }
+    self::event("event", event)
+}
+
 fn event(what: &'static str, event: &Event) -> Result<(), StoreError> {
     depth(what, codec::event_depth(event))?;
     let times = [&event.created_time, &event.received_time];

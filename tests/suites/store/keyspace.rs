@@ -27,7 +27,7 @@ pub(crate) enum Held {
     List(Vec<Bytes>),
 }
 
-/// Keys to contents. No key of the store expires.
+/// Keys to contents. No key expires but the locks of the transport.
 pub(crate) type Keyspace = BTreeMap<Bytes, Held>;
 
 /// The key space of the database that a connection is on.
@@ -40,7 +40,7 @@ pub(crate) fn read(connection: &mut SyncConnection) -> Keyspace {
 
 fn held(connection: &mut SyncConnection, key: &[u8]) -> Held {
     let ttl: i64 = cmd("PTTL").arg(key).query(connection).unwrap();
-    assert_eq!(ttl, -1, "{:?} has a time to live", Bytes(key.to_vec()));
+    assert_eq!(ttl != -1, is_lock(key), "{:?}", Bytes(key.to_vec()));
     let kind: String = cmd("TYPE").arg(key).query(connection).unwrap();
     let bytes = |values: Vec<Vec<u8>>| values.into_iter().map(Bytes);
     match kind.as_str() {
@@ -95,7 +95,7 @@ pub(crate) fn from_golden(dump: &Value) -> Keyspace {
 }
 
 fn golden_held(key: &Value) -> Held {
-    assert_eq!(key["ttl"], false);
+    assert_eq!(key["ttl"], is_lock(&bytes(&key["key"]).0));
     let each = |name: &str| key[name].as_array().unwrap().iter();
     match key["type"].as_str().unwrap() {
         "string" => Held::String(bytes(&key["value"])),
@@ -113,6 +113,10 @@ fn golden_held(key: &Value) -> Held {
         "list" => Held::List(each("items").map(bytes).collect()),
         other => panic!("unknown type {other}"),
     }
+}
+
+fn is_lock(key: &[u8]) -> bool {
+    key.windows(6).any(|part| part == b":lock:")
 }
 
 fn bytes(value: &Value) -> Bytes {

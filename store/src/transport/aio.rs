@@ -1,0 +1,212 @@
+//! The tokio twin.
+
+use std::time::Duration;
+
+use redis::aio::ConnectionLike;
+
+use super::{
+    Backlog, Claim, Claimed, Clock, DiscardDeadLetter, Lease, Priority, Publish, QueueLength,
+    ReadBacklog, ReadDeadLetters, Settle, Tokens, one_slot,
+};
+use crate::{
+    Event, Settings, StoreError,
+    aio::{Connections, Exclusive, Link, Reopening, run},
+    op::Operation,
+};
+
+/// The transport over asynchronous connections.
+///
+/// Calls are futures that may be dropped. A dropped `claim` may leave a lease that nobody knows of; it ends by itself. A dropped
+/// `publish`, `ack`, `nack` or `extend` has happened wholly or not at all, as after a lost reply: what its `Io` or
+/// `Indeterminate` says of a repetition holds.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), store::StoreError> {
+/// use std::time::Duration;
+/// use store::{Event, transport::{AsyncRedisTransport, Priority}};
+///
+/// let mut transport = AsyncRedisTransport::from_url("redis://127.0.0.1/")?;
+/// transport.publish("order-17", &Event::new("event-1", "Paid"), Priority::MIN).await?;
+/// let claimed = transport.claim("worker-1", Duration::from_secs(30), Priority::MIN).await?;
+/// if let Some(lease) = claimed.lease {
+///     assert!(transport.ack(&lease).await?);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct AsyncRedisTransport<P> {
+    link: Link<P>,
+    settings: Settings,
+    clock: Clock,
+    tokens: Tokens,
+}
+
+impl<C: ConnectionLike + Send> AsyncRedisTransport<Exclusive<C>> {
+    /// Over a connection that from now on is the transport's alone, with default settings.
+    pub fn new(connection: C) -> Self {
+        Self::with_connections(Exclusive::new(connection), Settings::default())
+    }
+}
+
+impl AsyncRedisTransport<Reopening> {
+    /// Over a connection of its own to this URL, opened with the first call and again after it was lost.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the URL is malformed.
+    pub fn from_url(url: &str) -> Result<Self, StoreError> {
+        let connections = Reopening::new(redis::Client::open(url)?);
+        Ok(Self::with_connections(connections, Settings::default()))
+    }
+}
+
+impl<P: Connections> AsyncRedisTransport<P> {
+    /// Over connections of any source.
+    pub fn with_connections(connections: P, settings: Settings) -> Self {
+        Self {
+            link: Link::new(connections),
+            settings,
+            clock: Clock::default(),
+            tokens: Tokens::default(),
+        }
+    }
+
+    /// Replaces the settings: prefix and strictness are those that matter here.
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Replaces the source of tokens.
+    #[must_use]
+    pub fn tokens(mut self, tokens: Tokens) -> Self {
+        self.tokens = tokens;
+        self
+    }
+
+    /// Sets which present decides from now on.
+    pub fn set_clock(&mut self, clock: Clock) {
+        self.clock = clock;
+    }
+
+    /// Runs an operation of one's own.
+    ///
+    /// # Errors
+    /// Those of the operation, and [`StoreError::Invalid`] for a cluster without a tag in the prefix.
+    pub async fn run<O: Operation>(&mut self, operation: O) -> Result<O::Output, StoreError> {
+        one_slot::<P::Shared>(&self.settings)?;
+        run(&mut self.link, operation).await
+    }
+
+    /// Queues an event for a group; how many events it has then. The priority counts if the group had none.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`]; [`StoreError::Corrupt`] and [`StoreError::Refused`], nothing was queued;
+    /// [`StoreError::Io`], it was not sent: try again; [`StoreError::Indeterminate`], the reply was lost: a repetition may
+    /// queue it twice, which a consumer that dedupes by event id does not notice.
+    pub async fn publish(
+        &mut self,
+        group: &str,
+        event: &Event,
+        priority: Priority,
+    ) -> Result<u64, StoreError> {
+        let operation = Publish::new(&self.settings, group, event, priority)?;
+        self.run(operation).await
+    }
+
+    /// Takes the lease of the group of at least this priority that has waited longest; see [`Claim`].
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`]; [`StoreError::Corrupt`] if a tier is not ours, or nothing but groups whose keys are not;
+    /// [`StoreError::Refused`]; [`StoreError::Io`]: try again, at worst a lease that nobody knows of has to end first.
+    pub async fn claim(
+        &mut self,
+        worker: &str,
+        visibility: Duration,
+        min_priority: Priority,
+    ) -> Result<Claimed, StoreError> {
+        let token = self.tokens.token(worker);
+        let (settings, clock) = (&self.settings, self.clock);
+        let operation = Claim::new(settings, clock, token, visibility, min_priority)?;
+        self.run(operation).await
+    }
+
+    /// Takes the lease's event off its queue; `false` if the lease had ended, and then nothing changed.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Refused`]: nothing changed. [`StoreError::Io`]: try again; the answer may then
+    /// be `false` although it was this lease that took the event off.
+    pub async fn ack(&mut self, lease: &Lease) -> Result<bool, StoreError> {
+        let operation = Settle::ack(&self.settings, self.clock, lease);
+        self.run(operation).await
+    }
+
+    /// Gives the lease back: the event is claimable again at once, or after a pause; `false` if the lease had ended, and then
+    /// nothing changed.
+    ///
+    /// # Errors
+    /// As for [`Self::ack`], and [`StoreError::Invalid`] for a pause out of range.
+    pub async fn nack(&mut self, lease: &Lease, delay: Duration) -> Result<bool, StoreError> {
+        let operation = Settle::nack(&self.settings, self.clock, lease, delay)?;
+        self.run(operation).await
+    }
+
+    /// Prolongs the lease to so long from now; `false` if it had ended: stop working on its event.
+    ///
+    /// # Errors
+    /// As for [`Self::nack`].
+    pub async fn extend(
+        &mut self,
+        lease: &Lease,
+        visibility: Duration,
+    ) -> Result<bool, StoreError> {
+        let operation = Settle::extend(&self.settings, self.clock, lease, visibility)?;
+        self.run(operation).await
+    }
+
+    /// How much waits at each priority, and when the next of it becomes claimable.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Refused`], [`StoreError::Io`]; it only reads.
+    pub async fn backlog(&mut self) -> Result<Backlog, StoreError> {
+        let operation = ReadBacklog::new(&self.settings, self.clock);
+        self.run(operation).await
+    }
+
+    /// How many events a group has, the leased one among them.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Io`]; it only reads.
+    pub async fn queue_length(&mut self, group: &str) -> Result<u64, StoreError> {
+        let operation = QueueLength::new(&self.settings, group)?;
+        self.run(operation).await
+    }
+
+    /// The oldest dead letters of a group, at most so many.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Io`]; it only reads.
+    pub async fn dead_letters(
+        &mut self,
+        group: &str,
+        limit: u32,
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
+        let operation = ReadDeadLetters::new(&self.settings, group, limit)?;
+        self.run(operation).await
+    }
+
+    /// Removes a dead letter; whether it was there.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`], [`StoreError::Corrupt`]; [`StoreError::Io`]: a repetition may remove another one with the same
+    /// bytes.
+    pub async fn discard_dead_letter(
+        &mut self,
+        group: &str,
+        payload: &[u8],
+    ) -> Result<bool, StoreError> {
+        let operation = DiscardDeadLetter::new(&self.settings, group, payload)?;
+        self.run(operation).await
+    }
+}

@@ -1,0 +1,114 @@
+"""The Python store and transport as a process: one call a line on standard input, one answer a line on standard output.
+
+Usage: driver.py URL PREFIX [sync|async]
+
+A call is {"call": "store.commit", "args": {...}}, an answer {"ok": ...} or {"error": {"type": ..., "text": ..., ...}}; what an
+exception carries (execution_id, expected, found) is among the error's members. Nothing is kept between calls but the
+connections: executions, events and leases travel as JSON both ways.
+"""
+
+import asyncio
+import dataclasses
+import inspect
+import json
+import sys
+import time
+
+import pydantic
+import redis
+import redis.asyncio
+from harel.engine.aio_store.redis import AsyncRedisStore
+from harel.engine.aio_transport.redis import AsyncRedisTransport
+from harel.engine.execution import Execution
+from harel.engine.store._base import TimerOp
+from harel.engine.store.redis import RedisStore
+from harel.engine.transport._base import Lease
+from harel.engine.transport.redis import RedisTransport
+from harel.spec.states import Event
+
+# How far this worker's clock is off, in seconds.
+clock = {"offset": 0.0}
+
+
+def event(value):
+    return Event.model_validate(value)
+
+
+def lease(value):
+    return Lease(**{**value, "event": event(value["event"])})
+
+
+def timer(value):
+    return TimerOp(**value)
+
+
+def emits(value):
+    return [(target, event(one)) for target, one in value]
+
+
+# What an argument of this name is made of; all others are passed as they are.
+MADE_OF = {
+    "exe": Execution.model_validate,
+    "event": event,
+    "lease": lease,
+    "emits": emits,
+    "timers": lambda value: tuple(timer(one) for one in value),
+    "spawns": lambda value: tuple(tuple(one) for one in value),
+}
+
+
+def plain(value):
+    if isinstance(value, pydantic.BaseModel):
+        return json.loads(value.model_dump_json())
+    if dataclasses.is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    return value
+
+
+def perform(objects, settled, request):
+    arguments = {name: MADE_OF.get(name, lambda same: same)(value) for name, value in request.get("args", {}).items()}
+    if request["call"] == "clock":
+        clock.update(arguments)
+        return None
+    owner, method = request["call"].split(".")
+    if owner == "store" and method == "trace_max":
+        objects["store"].trace_max = arguments["n"]
+        return None
+    result = plain(settled(getattr(objects[owner], method)(**arguments)))
+    if "exe" in arguments:
+        return {"result": result, "version": arguments["exe"].version}
+    return result
+
+
+def failure(error):
+    carried = {name: value for name, value in vars(error).items() if isinstance(value, (str, int, type(None)))}
+    return {**carried, "type": type(error).__name__, "text": str(error)}
+
+
+def main(url, prefix, flavour="sync"):
+    now = lambda: time.time() + clock["offset"]
+    if flavour == "async":
+        client = redis.asyncio.Redis.from_url(url)
+        objects = {
+            "store": AsyncRedisStore(client, prefix=prefix),
+            "transport": AsyncRedisTransport(client, now, prefix=prefix),
+        }
+    else:
+        client = redis.Redis.from_url(url)
+        objects = {
+            "store": RedisStore(client, prefix=prefix),
+            "transport": RedisTransport(client, now, prefix=prefix),
+        }
+    loop = asyncio.new_event_loop()
+    settled = lambda result: loop.run_until_complete(result) if inspect.isawaitable(result) else result
+    for line in sys.stdin:
+        try:
+            answer = {"ok": perform(objects, settled, json.loads(line))}
+        except Exception as error:
+            answer = {"error": failure(error)}
+        print(json.dumps(answer), flush=True)
+
+
+main(*sys.argv[1:])
