@@ -172,13 +172,79 @@ fn no_script_catches_its_own_end() {
             assert!(ended.starts_with(KILLED), "{script}: {ended}");
         }
     });
-    // On redis-server such a coroutine catches its end, and goes on for ever.
+    // On redis-server each such coroutine catches its end, and so the script goes on for ever.
     let backend = Backend::start(Kind::Tcp);
     call(&mut backend.raw(), "CONFIG SET busy-reply-threshold 30");
     let script =
         "while true do coroutine.resume(coroutine.create(function() while true do end end)) end";
     let mut caller = slow(&backend, script);
     assert!(kill(&backend, &mut caller).starts_with(KILLED));
+}
+
+#[test]
+fn a_killed_script_goes_on_to_its_next_line() {
+    let killed = KILLED.strip_prefix('-').unwrap();
+    let caught = format!("*2|$5|false|$45|{killed}");
+    let handled = format!("*2|$5|false|$50|table{killed}");
+    let twice = format!("*3|$4|true|$5|false|$45|{killed}");
+    let at = |line: u32| format!(", on @user_script:{line}.");
+    let cases = [
+        ("pcall(f) return 1", ":1".to_owned()),
+        ("pcall(f) pcall(type, 1) return 2", ":2".to_owned()),
+        (
+            "pcall(f) return redis.call('SET', 'k', 1)",
+            "+OK".to_owned(),
+        ),
+        (
+            "local ok, err = pcall(f) return {tostring(ok), err}",
+            caught.clone(),
+        ),
+        (
+            "local a, b, err = pcall(pcall, f) return {tostring(a), tostring(b), err}",
+            twice,
+        ),
+        (
+            "local ok, err = xpcall(f, function(err) return type(err) .. err.err end) return {tostring(ok), err}",
+            handled,
+        ),
+        (
+            "local ok, err = coroutine.resume(coroutine.create(f)) return {tostring(ok), err.err}",
+            caught,
+        ),
+        (
+            "coroutine.resume(coroutine.create(f))\nreturn 7",
+            ":7".to_owned(),
+        ),
+        (
+            "local f, err = load(f) return type(err)",
+            "$5|table".to_owned(),
+        ),
+        ("pcall(f)\nreturn 1", at(2)),
+        ("pcall(f)\n\nreturn redis.call('SET', 'k', 1)", at(3)),
+        ("pcall(f) for i = 1, 3 do end return 2", at(1)),
+        (
+            "pcall(f) local g = function() return 5 end return g()",
+            at(1),
+        ),
+        ("xpcall(f, function(err)\nreturn err\nend) return 1", at(3)),
+        ("while true do\npcall(f)\nend", at(2)),
+    ];
+    each(|backend| {
+        for (script, wanted) in &cases {
+            let script = format!("local f = function() while true do end end {script}");
+            let mut caller = slow(backend, &script);
+            let ended = kill(backend, &mut caller);
+            assert!(ended.ends_with(wanted.as_str()), "{script}: {ended}");
+            if wanted.starts_with(',') {
+                assert!(ended.starts_with(KILLED), "{script}: {ended}");
+            }
+        }
+        // The next script is followed no more closely than any other.
+        assert_eq!(
+            call(&mut backend.raw(), "EVAL \"pcall(type)\\nreturn 1\" 0"),
+            ":1"
+        );
+    });
 }
 
 #[test]

@@ -5,6 +5,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends there")]
 
+#[path = "sandbox/twins.rs"]
+mod twins;
+
 use std::fmt::Write as _;
 
 use fakeserver::{Reply, Server};

@@ -68,7 +68,9 @@ impl FunctionState {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner) = until;
         };
-        self.sandbox.reset(making.config);
+        self.sandbox
+            .reset(making.config)
+            .map_err(|error| CommandError::custom(Raised::of(&error).into_text()))?;
         if let Some(driver) = &making.driver {
             let until = driver.now().plus_millis(LOAD_TIME_MS);
             by_clock(Some((Arc::clone(driver), until)));

@@ -11,6 +11,7 @@ mod convert;
 mod flags;
 mod function;
 mod function_state;
+mod limits;
 mod pattern;
 mod protect;
 mod raise;

@@ -18,6 +18,8 @@ pub(super) enum Raised {
     Text(Vec<u8>),
     /// The end of the script: nothing in it can catch this.
     Fatal(Vec<u8>),
+    /// The script was killed. It may catch this, but is told so again at its next line.
+    Killed,
     /// What the script itself raised inside of a callback.
     Value(Value),
 }
@@ -46,6 +48,7 @@ impl Raised {
             | Raised::Failed(text)
             | Raised::Text(text)
             | Raised::Fatal(text) => text,
+            Raised::Killed => KILLED.into(),
             Raised::Value(Value::String(text)) => text.as_bytes().to_vec(),
             Raised::Value(value) => super::arguments::type_name(&value).into(),
         }
@@ -54,6 +57,7 @@ impl Raised {
     /// The value that a script sees.
     pub(super) fn into_value(self, lua: &Lua) -> mlua::Result<Value> {
         match self {
+            Raised::Killed => Raised::Reply(KILLED.into()).into_value(lua),
             Raised::Reply(text) => {
                 let table = lua.create_table_with_capacity(0, 2)?;
                 table.raw_set("err", lua.create_string(text)?)?;
@@ -66,6 +70,9 @@ impl Raised {
         }
     }
 }
+
+/// The error of a script that was killed.
+pub(super) const KILLED: &[u8] = b"ERR Script killed by user with SCRIPT KILL...";
 
 /// The error table of a command that failed.
 pub(super) fn failed(lua: &Lua, text: &[u8]) -> mlua::Result<Table> {

@@ -7,7 +7,7 @@ use mlua::{Lua, MultiValue, Table, Value};
 
 use super::arguments::{as_number, number_text};
 use super::convert::{put_at, to_lua, to_reply};
-use super::raise::{IS_COUNTED, Raised, failed};
+use super::raise::{IS_COUNTED, KILLED, Raised, failed};
 use super::sandbox::{Kind, Sandbox, Shared, unlimited};
 use super::{Script, ScriptFlag, ScriptFlags, Sha, redis_api};
 use crate::command::{Caller, Flag, Row};
@@ -21,9 +21,8 @@ use crate::wire::{Reply, Request};
 /// What a call of a command costs, in instructions.
 const CALL_COST: u64 = 50;
 
-/// The errors of scripts that were ended from outside.
-const KILLED: &str = "ERR Script killed by user with SCRIPT KILL...";
-const ENDING: &str = "ERR Script ended with the server";
+/// The error of a script whose server ends.
+const ENDING: &[u8] = b"ERR Script ended with the server";
 
 /// Who runs a script, and with what.
 pub(crate) struct Invocation<'a> {
@@ -168,7 +167,7 @@ impl Sandbox {
         script: &Script,
         invocation: &Invocation<'_>,
     ) -> mlua::Result<Outcome> {
-        self.reset(&engine.config);
+        self.reset(&engine.config)?;
         let lua = &self.lua;
         let words = |range: std::ops::Range<usize>| -> mlua::Result<Table> {
             let table = lua.create_table_with_capacity(range.len(), 0)?;
@@ -253,7 +252,7 @@ impl Bridge<'_> {
     }
 
     /// What the script's hook calls now and then: why the script has to end, if it has to.
-    fn look_up(&self) -> Option<&'static str> {
+    fn look_up(&self) -> Option<&'static [u8]> {
         match self.engine.try_borrow_mut().ok()?.interrupt_script() {
             Verdict::GoOn => None,
             Verdict::Killed => Some(KILLED),
@@ -262,8 +261,10 @@ impl Bridge<'_> {
     }
 
     fn execute(&self, values: &MultiValue) -> mlua::Result<Reply> {
+        // That it has been killed a script is told by the hook only.
         if self.shared.spend(CALL_COST)?
             && let Some(reason) = self.look_up()
+            && reason != KILLED
         {
             return Err(Raised::Fatal(reason.into()).into());
         }

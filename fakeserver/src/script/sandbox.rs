@@ -7,28 +7,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mlua::chunk::ChunkMode;
-use mlua::{
-    Function, HookTriggers, Lua, LuaOptions, LuaString, MultiValue, RegistryKey, StdLib, Table,
-    Value, VmState,
-};
+use mlua::{Function, Lua, LuaOptions, MultiValue, RegistryKey, StdLib, Table, Value};
 
 use super::arguments::{Arguments, as_number, number_text, type_name};
 use super::protect::{
     add_seeing_through, keep_stand_ins, protect, refusals, remove_from_functions,
 };
-use super::raise::{Raised, failed, library_error};
+use super::raise::{KILLED, Raised, failed, library_error};
 use super::random::Lrand48;
-use super::{bit, cjson, cmsgpack, redis_api, strings, structs, walk};
+use super::{bit, cjson, cmsgpack, limits, redis_api, strings, structs, walk};
 use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::running::Interlude;
 
-/// Instructions between two looks at the budget.
-const HOOK_PERIOD: u32 = 100_000;
 /// The same for what is not done by instructions of Lua.
 const LOOK_UP_PERIOD: u64 = 1 << 17;
 /// Bytes of one buffer where memory has no limit: Lua's lengths are C's ints.
-const BUFFER_MAX: usize = i32::MAX as usize;
+pub(super) const BUFFER_MAX: usize = i32::MAX as usize;
 /// Frames of a stack that are searched for the script's own.
 const FRAMES_MAX: usize = 200;
 /// What converting a value costs, in instructions: a table that holds another twice, and so on, stands for more values than
@@ -60,6 +55,8 @@ pub(super) struct Shared {
     pub memory_max: AtomicUsize,
     /// `redis.call` is called by the hook, which has no other way to the engine.
     pub is_interrupted: AtomicBool,
+    /// The running script has been told that it is killed, and ends at its next line.
+    pub is_killed: AtomicBool,
     /// While a library is loaded, by when that has to be done.
     pub load_until: Mutex<Option<(Arc<dyn Interlude>, Timestamp)>>,
     pub random: Arc<Lrand48>,
@@ -72,7 +69,7 @@ impl Shared {
     }
 
     /// Whether loading a library takes too long, or the server ends; none if no library is loaded by the clock.
-    fn load_is_late(&self) -> Option<bool> {
+    pub(super) fn load_is_late(&self) -> Option<bool> {
         let until = self
             .load_until
             .lock()
@@ -109,6 +106,8 @@ pub(super) struct Sandbox {
     pub stand_ins: Table,
     /// The metatables that scripts see of stand-ins that have one.
     pub metatables: Table,
+    /// The table `redis` behind its stand-in.
+    pub api: Table,
     pub shared: Arc<Shared>,
 }
 
@@ -121,6 +120,7 @@ impl Sandbox {
             budget: AtomicU64::new(u64::MAX),
             memory_max: AtomicUsize::new(BUFFER_MAX),
             is_interrupted: AtomicBool::new(false),
+            is_killed: AtomicBool::new(false),
             load_until: Mutex::new(None),
             random,
         });
@@ -143,7 +143,7 @@ impl Sandbox {
             remove_from_functions(&real)?;
         }
         let globals = protect(&lua, &real, &stand_ins, &metatables)?;
-        set_limits(&lua, &shared, real_api, config)?;
+        limits::set(&lua, &shared, &real_api, config)?;
         Ok(Sandbox {
             lua,
             kind,
@@ -152,6 +152,7 @@ impl Sandbox {
             globals,
             stand_ins,
             metatables,
+            api: real_api,
             shared,
         })
     }
@@ -173,13 +174,17 @@ impl Sandbox {
     }
 
     /// Prepares for the next script.
-    pub(super) fn reset(&self, config: &Config) {
+    pub(super) fn reset(&self, config: &Config) -> mlua::Result<()> {
+        if self.shared.is_killed.swap(false, Relaxed) {
+            limits::restore(&self.lua, &self.shared, &self.api)?;
+        }
         self.shared.resp3.store(false, Relaxed);
         let budget = match config.script_instructions_max {
             0 => u64::MAX,
             max => max,
         };
         self.shared.budget.store(budget, Relaxed);
+        Ok(())
     }
 
     /// Frees what a script left behind, if that is much: this Lua collects as it goes, not when memory runs out, so the next
@@ -374,42 +379,6 @@ pub(super) fn unlimited<T>(lua: &Lua, work: impl FnOnce() -> T) -> T {
     result
 }
 
-fn set_limits(lua: &Lua, shared: &Arc<Shared>, api: Table, config: &Config) -> mlua::Result<()> {
-    let shared = Arc::clone(shared);
-    let memory_max = match config.script_memory_max {
-        0 => BUFFER_MAX,
-        max => max,
-    };
-    shared.memory_max.store(memory_max, Relaxed);
-    // For Lua 0 is no limit, too.
-    lua.set_memory_limit(config.script_memory_max)?;
-    lua.set_global_hook(
-        HookTriggers::new().every_nth_instruction(HOOK_PERIOD),
-        move |lua, _| {
-            shared.spend(u64::from(HOOK_PERIOD))?;
-            match shared.load_is_late() {
-                Some(true) => return Err(Raised::Fatal(LOAD_TIMEOUT.into()).into()),
-                Some(false) => {}
-                None => look_up(lua, &shared, &api)?,
-            }
-            Ok(VmState::Continue)
-        },
-    )
-}
-
-/// Lets the engine see to others. Errors: the script has to end.
-fn look_up(lua: &Lua, shared: &Shared, api: &Table) -> mlua::Result<()> {
-    let call: Function = api.raw_get("call")?;
-    shared.is_interrupted.store(true, Relaxed);
-    let reason = unlimited(lua, || call.call::<Option<LuaString>>(()));
-    shared.is_interrupted.store(false, Relaxed);
-    match reason {
-        Ok(Some(reason)) => Err(Raised::Fatal(reason.as_bytes().to_vec()).into()),
-        // It fails if no script runs, as while a library is loaded.
-        Ok(None) | Err(_) => Ok(()),
-    }
-}
-
 /// Makes a table of an uncaught error: its text, and where in the script it was raised (`script_lua.c`, the handler of
 /// `luaCallFunction`). It is a global, since Redis has it there too.
 fn handle_error(lua: &Lua, error: Value) -> mlua::Result<Table> {
@@ -424,7 +393,7 @@ fn handle_error(lua: &Lua, error: Value) -> mlua::Result<Table> {
             )
         })
     };
-    let raised = if matches!(&error, Value::Error(error) if is_fatal(error)) {
+    let raised = if matches!(&error, Value::Error(error) if is_end(error)) {
         // It comes from outside, or through code of ours: what counts is where the script was.
         let of_script = |source: &str| source.starts_with("@user_");
         (1..FRAMES_MAX).find_map(|level| {
@@ -452,6 +421,7 @@ fn handle_error(lua: &Lua, error: Value) -> mlua::Result<Table> {
             Raised::Value(value) => value,
             Raised::Text(text) => Value::String(lua.create_string(text)?),
             Raised::Failed(text) => Value::Table(failed(lua, &text)?),
+            Raised::Killed => Value::Table(error_table(lua, KILLED)?),
             Raised::Reply(text) | Raised::Fatal(text) => Value::Table(error_table(lua, &text)?),
         },
         value => value,
@@ -473,6 +443,12 @@ fn handle_error(lua: &Lua, error: Value) -> mlua::Result<Table> {
 
 fn is_fatal(error: &mlua::Error) -> bool {
     matches!(error.downcast_ref::<Raised>(), Some(Raised::Fatal(_)))
+}
+
+/// Whether an error is the end of the script, which was raised wherever the script happened to be.
+fn is_end(error: &mlua::Error) -> bool {
+    let raised = error.downcast_ref::<Raised>();
+    matches!(raised, Some(Raised::Fatal(_) | Raised::Killed))
 }
 
 fn error_table(lua: &Lua, text: &[u8]) -> mlua::Result<Table> {

@@ -6,7 +6,7 @@ use mlua::{Function, Lua, Table, Value};
 /// stack of Lua's, which has room for some thousand values.
 pub(super) struct Walk {
     next: Function,
-    table: Table,
+    table: Value,
     key: Value,
 }
 
@@ -28,7 +28,7 @@ impl Walk {
     pub(super) fn new(lua: &Lua, table: Table) -> mlua::Result<Walk> {
         Ok(Walk {
             next: next(lua)?,
-            table,
+            table: Value::Table(table),
             key: Value::Nil,
         })
     }
@@ -39,4 +39,22 @@ impl Walk {
         self.key = key.clone();
         Ok((!key.is_nil()).then_some((key, value)))
     }
+
+    /// Leaves what it holds of Lua in a table, at the place of its depth.
+    pub(super) fn park(&mut self, parked: &Table, depth: usize) -> mlua::Result<()> {
+        park(parked, 2 * depth, &mut self.table)?;
+        park(parked, 2 * depth + 1, &mut self.key)
+    }
+
+    /// Takes that back.
+    pub(super) fn fetch(&mut self, parked: &Table, depth: usize) -> mlua::Result<()> {
+        self.table = parked.raw_get(2 * depth)?;
+        self.key = parked.raw_get(2 * depth + 1)?;
+        Ok(())
+    }
+}
+
+/// Moves a value to a place of a table.
+pub(super) fn park(parked: &Table, place: usize, value: &mut Value) -> mlua::Result<()> {
+    parked.raw_set(place, std::mem::replace(value, Value::Nil))
 }

@@ -7,7 +7,7 @@ use crate::script::arguments::{as_number, number_text, type_name};
 use crate::script::protect::behind;
 use crate::script::raise::{Raised, library_error};
 use crate::script::sandbox::{Shared, VALUE_COST};
-use crate::script::walk::Walk;
+use crate::script::walk::{Walk, park};
 use crate::value::number::format_general;
 
 /// Appends JSON to a buffer.
@@ -18,6 +18,8 @@ pub(super) struct Encoder<'a> {
     out: &'a mut Vec<u8>,
     /// Pairs of all open tables that are held at once.
     held: usize,
+    /// Where tables that are not held wait for the end of those in them.
+    parked: Option<Table>,
 }
 
 impl<'a> Encoder<'a> {
@@ -33,6 +35,7 @@ impl<'a> Encoder<'a> {
             budget,
             out,
             held: 0,
+            parked: None,
         }
     }
 
@@ -45,6 +48,10 @@ impl<'a> Encoder<'a> {
                 self.out.push(if innermost.is_array { b']' } else { b'}' });
                 self.held -= innermost.held;
                 open.pop();
+                let depth = open.len();
+                if let Some(outer) = open.last_mut() {
+                    self.fetch(outer, depth)?;
+                }
                 continue;
             };
             if !innermost.first {
@@ -54,7 +61,44 @@ impl<'a> Encoder<'a> {
             if !innermost.is_array {
                 self.key(&key)?;
             }
+            let depth = open.len();
             self.begin(&value, &mut open)?;
+            if open.len() > depth
+                && let Some(outer) = open.get_mut(depth - 1)
+            {
+                self.park(outer, depth)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of a table that is walked through while one in it is encoded.
+    fn park(&mut self, open: &mut Open, depth: usize) -> mlua::Result<()> {
+        if matches!(open.items, Items::Pairs(_)) {
+            return Ok(());
+        }
+        let parked = match self.parked.take() {
+            Some(parked) => parked,
+            None => self.lua.create_table()?,
+        };
+        match &mut open.items {
+            Items::Pairs(_) => {}
+            Items::ByIndex(table, ..) => park(&parked, 2 * depth, table)?,
+            Items::Walk(walk) => walk.park(&parked, depth)?,
+        }
+        self.parked = Some(parked);
+        Ok(())
+    }
+
+    /// Takes it up again.
+    fn fetch(&self, open: &mut Open, depth: usize) -> mlua::Result<()> {
+        let Some(parked) = &self.parked else {
+            return Ok(());
+        };
+        match &mut open.items {
+            Items::Pairs(_) => {}
+            Items::ByIndex(table, ..) => *table = parked.raw_get(2 * depth)?,
+            Items::Walk(walk) => walk.fetch(parked, depth)?,
         }
         Ok(())
     }
@@ -71,11 +115,14 @@ impl<'a> Encoder<'a> {
             Value::String(text) => self.string(&text.as_bytes()),
             Value::Table(table) => {
                 let depth = open.len() + 1;
-                if depth > self.settings.encode_depth_max.min(DEPTH_MAX) {
+                let slots = open.last().map_or(0, |outer| outer.slots);
+                if depth > self.settings.encode_depth_max || slots > SLOTS_MAX {
                     let text = format!("Cannot serialise, excessive nesting ({depth})");
                     return Err(library_error(self.lua, text));
                 }
-                open.push(self.open(table)?);
+                let mut opened = self.open(table)?;
+                opened.slots += slots;
+                open.push(opened);
             }
             value if value.is_null() => self.out.extend_from_slice(b"null"),
             other => return Err(self.refused(other, "type not supported")),
@@ -199,7 +246,7 @@ impl<'a> Encoder<'a> {
         let held = if is_large { 0 } else { items.len() };
         self.held += held;
         let items = if is_array && (is_large || !in_order) {
-            Items::ByIndex(table.clone(), 0, max)
+            Items::ByIndex(Value::Table(table.clone()), 0, max)
         } else if is_large {
             Items::Walk(Walk::new(self.lua, table.clone())?)
         } else {
@@ -209,13 +256,15 @@ impl<'a> Encoder<'a> {
             is_array,
             items,
             held,
+            slots: if is_array { 1 } else { 2 },
             first: true,
         })
     }
 }
 
-/// Nesting beyond which 7.0.15 is out of Lua stack, whatever the setting.
-const DEPTH_MAX: usize = 7_997;
+/// Slots of Lua's stack with which 7.0.15 still encodes a table, whatever the setting. Each array around it takes one, each
+/// object two.
+const SLOTS_MAX: usize = 7_996;
 
 /// A table that is being encoded.
 struct Open {
@@ -223,13 +272,15 @@ struct Open {
     items: Items,
     /// Pairs that it held when it was opened.
     held: usize,
+    /// Slots of Lua's stack that 7.0.15 has in use for it and the tables around it.
+    slots: usize,
     first: bool,
 }
 
 enum Items {
     Pairs(std::vec::IntoIter<(Value, Value)>),
     /// An array with holes, or a large one: the table, the last index looked at and the highest.
-    ByIndex(Table, i64, i64),
+    ByIndex(Value, i64, i64),
     /// A large object.
     Walk(Walk),
 }
@@ -240,8 +291,10 @@ impl Items {
             Items::Pairs(pairs) => Ok(pairs.next()),
             Items::ByIndex(table, at, max) => {
                 *at += 1;
-                let value = (at <= max).then(|| table.raw_get(*at)).transpose()?;
-                Ok(value.map(|value| (Value::Nil, value)))
+                match table {
+                    Value::Table(table) if at <= max => Ok(Some((Value::Nil, table.raw_get(*at)?))),
+                    _ => Ok(None),
+                }
             }
             Items::Walk(walk) => walk.step(),
         }
