@@ -519,6 +519,17 @@ fn unknown_subcommand(row: &Row, name: &[u8]) -> CommandError {
     CommandError::custom(parts.concat())
 }
 
+/// An echoed argument that ends an error's text: Redis cuts the text's line breaks off (networking.c, `addReplyErrorFormat`).
+pub(crate) fn printable_at_end(bytes: &[u8]) -> &[u8] {
+    let bytes = printable(bytes, usize::MAX);
+    let last = bytes
+        .iter()
+        .rposition(|byte| !matches!(byte, b'\r' | b'\n'));
+    bytes
+        .get(..last.map_or(0, |last| last + 1))
+        .unwrap_or_default()
+}
+
 /// An echoed argument is cut, and ends at its first NUL byte, since Redis prints it as a C string.
 pub(crate) fn printable(bytes: &[u8], len_max: usize) -> &[u8] {
     let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());

@@ -11,6 +11,8 @@ pub enum Order {
     Set,
     /// Every byte, but the pairs of a map or a flat list may come in any order.
     Map,
+    /// Every byte, but lists of lists may come in any order, however deep: libraries, and the functions of each.
+    Listed,
     /// Integers may differ by so much, since they tell time; all else exactly.
     Near(i64),
     /// Times of stream entries and consumers, in milliseconds, may differ by so much as a loaded machine takes; all else exactly.
@@ -30,6 +32,7 @@ impl Order {
             _ if want.is_error() || got.is_error() => want == got,
             Order::Set => sorted(want, 1) == sorted(got, 1),
             Order::Map => sorted(want, 2) == sorted(got, 2),
+            Order::Listed => listed(want) == listed(got),
             Order::Near(by) => match (integer(want), integer(got)) {
                 // Negative ones are answers of their own: no key, no deadline.
                 (Some(want), Some(got)) if want >= 0 && got >= 0 => want.abs_diff(got) <= by as u64,
@@ -117,6 +120,18 @@ fn sorted(frame: &Frame, group: usize) -> Frame {
         }
         other => other.clone(),
     }
+}
+
+/// The reply with each list of nothing but lists in order of their bytes.
+fn listed(frame: &Frame) -> Frame {
+    let Frame::Items(kind, items) = frame else {
+        return frame.clone();
+    };
+    let mut items: Vec<Frame> = items.iter().map(listed).collect();
+    if items.iter().all(|item| matches!(item, Frame::Items(..))) {
+        items.sort();
+    }
+    Frame::Items(*kind, items)
 }
 
 #[cfg(test)]

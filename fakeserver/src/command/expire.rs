@@ -3,6 +3,7 @@
 use super::{
     Args, Command, CommandResult, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall,
 };
+use crate::dispatch::printable_at_end;
 use crate::error::CommandError;
 use crate::keyspace::Event;
 use crate::wire::Reply;
@@ -197,6 +198,5 @@ impl Conditions {
 }
 
 fn unsupported(word: &[u8]) -> CommandError {
-    let word = &word[..memchr::memchr(0, word).unwrap_or(word.len())];
-    CommandError::custom([b"ERR Unsupported option ", word].concat())
+    CommandError::custom([b"ERR Unsupported option ", printable_at_end(word)].concat())
 }

@@ -7,6 +7,9 @@ use crate::frame::{Frame, printable};
 /// Keys of the first database that are looked at.
 const KEYS_MAX: usize = 24;
 
+/// A payload of no more than version and checksum holds nothing.
+const FOOTER_LEN: usize = 10;
+
 /// The keys of the first database after a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remains {
@@ -14,6 +17,8 @@ pub struct Remains {
     /// Of each key encoding, digest of its value, and whether it has a deadline.
     facts: Vec<[String; 3]>,
     payloads: Vec<Vec<u8>>,
+    /// All libraries.
+    functions: Vec<u8>,
 }
 
 impl Remains {
@@ -49,6 +54,8 @@ impl Remains {
             remains.facts.push(facts);
             remains.payloads.push(payload.clone());
         }
+        let functions = side.ask(&[request(&[b"FUNCTION", b"DUMP"])]).pop();
+        remains.functions = functions.and_then(blob).unwrap_or_default();
         remains
     }
 
@@ -115,6 +122,39 @@ pub fn exchange(
             return Err(format!(
                 "{what}: the key dumped had {digest}, the restored one has {wanted}"
             ));
+        }
+    }
+    exchange_functions(dumped, reference, subject)
+}
+
+/// Restores the libraries that either server has dumped, whole and damaged, on both of them.
+fn exchange_functions(
+    dumped: &[&Remains; 2],
+    reference: &mut Side<'_>,
+    subject: &mut Side<'_>,
+) -> Result<(), String> {
+    for payload in dumped.map(|it| &it.functions) {
+        if payload.len() <= FOOTER_LEN {
+            continue;
+        }
+        let mut damaged = payload.clone();
+        let middle = payload.len() / 2;
+        if let Some(byte) = damaged.get_mut(middle) {
+            *byte ^= 1;
+        }
+        let requests = [
+            request(&[b"FUNCTION", b"RESTORE", &damaged, b"FLUSH"]),
+            request(&[b"FUNCTION", b"RESTORE", payload, b"FLUSH"]),
+            request(&[b"FUNCTION", b"LIST", b"WITHCODE"]),
+        ];
+        let answers = [reference.ask(&requests), subject.ask(&requests)];
+        let [want, got] = &answers;
+        for (want, got) in want.iter().zip(got) {
+            if !Order::Listed.matches(want, got) {
+                let [want, got] = [want, got].map(|it| printable(&it.to_bytes()));
+                let payload = printable(payload);
+                return Err(format!("libraries {payload}: wanted {want:?}, got {got:?}"));
+            }
         }
     }
     Ok(())

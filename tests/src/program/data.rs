@@ -47,6 +47,7 @@ pub(super) const LAST: &[(&str, Order)] = &[
     ("ZRANGE z0 0 -1 WITHSCORES", Order::Exact),
     ("ZRANGE y0 0 -1", Order::Exact),
     ("XRANGE x0 - +", Order::Exact),
+    ("FUNCTION LIST WITHCODE", Order::Listed),
     ("PTTL s0", Order::Near(MILLIS)),
     ("PTTL c0", Order::Near(MILLIS)),
     ("PTTL h0", Order::Near(MILLIS)),

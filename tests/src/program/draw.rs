@@ -23,7 +23,7 @@ pub(super) static READY: LazyLock<Vec<Ready>> = LazyLock::new(|| {
     let ready = |form: &'static Form| Ready {
         form,
         parts: form::parse(form.grammar),
-        nests: ["script", "sha", "command"].contains(&form.grammar),
+        nests: ["script", "sha", "command", "call"].contains(&form.grammar),
     };
     grammar::FORMS.iter().filter(there).map(ready).collect()
 });

@@ -25,6 +25,11 @@ impl<'a> Entropy<'a> {
         items[self.below(items.len())]
     }
 
+    /// What something else is drawn from.
+    pub(super) fn seed(&mut self) -> u64 {
+        (0..8).fold(0, |seed, _| seed << 8 | self.below(256) as u64)
+    }
+
     /// True once in 24 times or so.
     pub(super) fn seldom(&mut self) -> bool {
         self.below(24) == 23

@@ -4,7 +4,7 @@
 //! are slots that [`super::slot`] fills, `[...]` may be left out, `(a | b)` is one of them, `{...}` comes one to three times.
 
 use super::form::{Form, form, silent};
-use crate::compare::Order::{Aged, Kind, Map, Near, Set};
+use crate::compare::Order::{Aged, Kind, Listed, Map, Near, Set};
 
 /// Times of day and remaining times may differ by what a loaded machine takes between two servers.
 pub(super) const MILLIS: i64 = 3000;
@@ -247,6 +247,18 @@ pub(super) const FORMS: &[Form] = &[
     form("SCRIPT FLUSH", "[ASYNC | SYNC]"),
     form("SCRIPT HELP", ""),
     form("SCRIPT LOAD", "source").often(),
+    // Functions.
+    form("FCALL", "call").often().runs(),
+    form("FCALL_RO", "call").often().runs(),
+    form("FUNCTION DELETE", "lib"),
+    form("FUNCTION DUMP", "").order(Kind),
+    form("FUNCTION FLUSH", "[ASYNC | SYNC]"),
+    form("FUNCTION HELP", ""),
+    form("FUNCTION KILL", "").fails(),
+    form("FUNCTION LIST", "[LIBRARYNAME libs] [WITHCODE]").order(Listed),
+    form("FUNCTION LOAD", "[REPLACE] library").often(),
+    form("FUNCTION RESTORE", "(one-library [FLUSH | APPEND | REPLACE] | libraries (FLUSH | REPLACE))"),
+    form("FUNCTION STATS", ""),
     // Connection.
     form("AUTH", "value [value]").fails(),
     form("CLIENT GETNAME", ""),
@@ -298,9 +310,6 @@ pub(super) const FORMS: &[Form] = &[
     silent("CONFIG REWRITE", "writes a file of the real server"),
     silent("DEBUG", "reaches into the real server"),
     silent("FAILOVER", "changes the real server's role"),
-    silent("FCALL", "functions are covered by transcripts"),
-    silent("FCALL_RO", "functions are covered by transcripts"),
-    silent("FUNCTION", "functions are covered by transcripts"),
     silent("LATENCY", "tells of the machine"),
     silent("LOLWUT", "art is not compared"),
     silent("MEMORY", "tells of the machine"),

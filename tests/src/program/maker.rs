@@ -4,6 +4,8 @@ use super::data::{CLASSES, LARGE, LAST, SMALL, SUBSCRIPTIONS};
 use super::draw::{self, DRAWN, DWELT, READY, Ready};
 use super::entropy::Entropy;
 use super::form::{self, Form, Part};
+use super::lua::{self, Library, library};
+use super::payload::payload;
 use super::script::SCRIPTS;
 use super::{CLIENTS, Effect, ID_OF_CLIENT, Program, Stage, Start, Step, row_name, slot};
 use crate::compare::Order;
@@ -40,8 +42,8 @@ struct Drawing {
     /// How to compare the reply of a command inside, and whether it leaves something random behind.
     inner: Option<(Order, Option<Vec<u8>>)>,
     pause: bool,
-    /// A script that is to be there before.
-    loads: Option<&'static str>,
+    /// The command that loads a script or library that is to be there before.
+    loads: Option<Vec<Vec<u8>>>,
     /// Keys may fall due at once: nobody is in a transaction.
     may_pause: bool,
     serial: usize,
@@ -142,9 +144,8 @@ impl Maker {
             order = inner_order;
             random = inner_random;
         }
-        if let Some(source) = drawing.loads {
-            let words: [&[u8]; 3] = [b"SCRIPT", b"LOAD", source.as_bytes()];
-            self.plain(client, words.map(<[u8]>::to_vec).to_vec());
+        if let Some(words) = drawing.loads.take() {
+            self.plain(client, words);
         }
         let pause = drawing.pause.then(|| due_key(&drawing.words)).flatten();
         drawing.spoil(ready.form.name.split(' ').count(), &mut entropy);
@@ -292,10 +293,19 @@ impl Drawing {
                 word.push(b'1' + entropy.below(CLIENTS - 1) as u8);
                 self.words.push(word);
             }
-            "lua" => {
-                let seed = (0..8).fold(0, |seed, _| seed << 8 | entropy.below(256) as u64);
-                self.words.push(super::lua::source(seed));
+            "lua" => self.words.push(lua::source(entropy.seed())),
+            "library" => self.words.push(library(entropy.seed()).source),
+            "one-library" => {
+                let source = library(entropy.seed()).source;
+                self.words.push(payload(&[source]));
             }
+            // More than one are never to be the same as what is there: the server names whichever it comes to first.
+            "libraries" => {
+                let count = [2, 2, 3, 0][entropy.below(4)];
+                let sources: Vec<_> = (0..count).map(|_| library(entropy.seed()).source).collect();
+                self.words.push(payload(&sources));
+            }
+            "call" => self.call(entropy),
             "newid" => {
                 let part = if entropy.below(4) == 3 { "*" } else { "1" };
                 self.words
@@ -396,6 +406,32 @@ impl Drawing {
         self.inner = Some((ready.form.order, random));
     }
 
+    /// A function and what it is called with, mostly of a library that is loaded before.
+    fn call(&mut self, entropy: &mut Entropy<'_>) {
+        if self.depth > DEPTH_MAX {
+            return;
+        }
+        let Library { source, functions } = library(entropy.seed());
+        if entropy.below(4) > 0 {
+            let load: [&[u8]; 4] = [b"FUNCTION", b"LOAD", b"REPLACE", &source];
+            self.loads = Some(load.map(<[u8]>::to_vec).to_vec());
+        }
+        let at = entropy.below(functions.len());
+        let Some(function) = functions.get(at) else {
+            return;
+        };
+        let known = !entropy.seldom();
+        let name = if known { function.name } else { "nosuch" };
+        self.words.push(name.into());
+        let (literals, numkeys) = (self.options.len(), self.words.len());
+        self.sequence(&form::parse(function.arguments), entropy);
+        self.options.truncate(literals);
+        if entropy.seldom() {
+            let odd: [&[u8]; 4] = [b"abc", b"-1", b"9", b"9223372036854775808"];
+            self.words[numkeys] = entropy.pick(&odd).to_vec();
+        }
+    }
+
     fn script(&mut self, slot: &str, entropy: &mut Entropy<'_>) {
         if self.depth > DEPTH_MAX {
             return;
@@ -412,7 +448,8 @@ impl Drawing {
             "digest" if entropy.seldom() => return self.words.push(vec![b'0'; 40]),
             "digest" => return self.words.push(digest.into()),
             "sha" => {
-                self.loads = (entropy.below(4) > 0).then_some(script.source);
+                let load: [&[u8]; 3] = [b"SCRIPT", b"LOAD", script.source.as_bytes()];
+                self.loads = (entropy.below(4) > 0).then(|| load.map(<[u8]>::to_vec).to_vec());
                 self.words.push(digest.into());
             }
             _ => self.words.push(script.source.into()),

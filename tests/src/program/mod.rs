@@ -10,6 +10,7 @@ mod form;
 mod grammar;
 mod lua;
 mod maker;
+mod payload;
 mod script;
 mod slot;
 
@@ -117,7 +118,7 @@ impl Step {
     pub fn plain(client: usize, words: Vec<Vec<u8>>) -> Step {
         let mut names = words.iter().map(|word| String::from_utf8_lossy(word));
         let mut command = names.next().unwrap_or_default().into_owned();
-        if ["OBJECT", "SCRIPT", "XGROUP", "CONFIG"].contains(&command.as_str()) {
+        if ["OBJECT", "SCRIPT", "XGROUP", "CONFIG", "FUNCTION"].contains(&command.as_str()) {
             command = format!("{command} {}", names.next().unwrap_or_default());
         }
         Step {
@@ -244,13 +245,13 @@ impl Program {
     /// Leaves out lines of scripts.
     fn shrink_scripts(&mut self, fails: &mut impl FnMut(&Program) -> bool) {
         for at in 0..self.steps.len() {
-            if self.steps[at].command != "eval" {
+            let Some(place) = place_of_source(&self.steps[at]) else {
                 continue;
-            }
+            };
             let mut line = 0;
             loop {
                 let mut shorter = self.clone();
-                let Some(source) = shorter.steps[at].words.get_mut(1) else {
+                let Some(source) = shorter.steps[at].words.get_mut(place) else {
                     break;
                 };
                 let mut lines: Vec<&[u8]> = source.split(|byte| *byte == b'\n').collect();
@@ -291,7 +292,7 @@ impl Program {
                 Order::Exact => {}
                 Order::Set => text.push_str("~ set\n"),
                 Order::Map => text.push_str("~ map\n"),
-                Order::Near(_) | Order::Aged | Order::Kind | Order::Silence => {
+                Order::Near(_) | Order::Aged | Order::Kind | Order::Listed | Order::Silence => {
                     text.push_str("~ any\n");
                 }
             }
@@ -314,6 +315,15 @@ fn quoted(word: &[u8]) -> String {
         return printable(word);
     }
     format!("\"{}\"", printable(word).replace('"', "\\\""))
+}
+
+/// Which word of a step is Lua.
+fn place_of_source(step: &Step) -> Option<usize> {
+    match step.command.as_str() {
+        "eval" => Some(1),
+        "function|load" => step.words.len().checked_sub(1),
+        _ => None,
+    }
 }
 
 /// All rows that can run: those without subcommands, and subcommands.

@@ -87,6 +87,8 @@ pub(super) fn words(slot: &str) -> Option<&'static [&'static [u8]]> {
         "int" => &[b"1", b"-1", b"5", b"0", b"100", b"-7", b"9223372036854775807"],
         "json" => &[b"[]", b"{}", b"[1,2.5,\"x\",null,true,{\"a\":[]}]", b"{\"a\":1}", b"1e3", b"\"\\u00e9\"", b"[1"],
         "lex" => &[b"-", b"+", b"[a", b"(b", b"[b", b"(", b"[", b"(m"],
+        "lib" => &[b"lib0", b"lib1", b"lib2"],
+        "libs" => &[b"*", b"lib0", b"lib[12]", b"LIB*", b"nosuch"],
         "list" => LISTS,
         "many" => &[b"1000"],
         "member" => &[b"a", b"b", b"a", b"c", b"1", b"2", b"3", b"d", b"m\xff\r\n\x00", b"", LONG, b"-5", b"012"],

@@ -3,12 +3,15 @@
 //! A source is made from one seed. It has a statement a line, so that it can be made shorter line by line; what a line needs is in
 //! that line.
 
+mod function;
 mod library;
 mod statement;
 
 use std::fmt::Write as _;
 
 use fastrand::Rng;
+
+pub(super) use function::{Library, library};
 
 /// Deeper values are not made.
 const DEPTH_MAX: usize = 3;
