@@ -54,6 +54,7 @@ impl Publish {
             operation: "publish",
             id: self.group.clone(),
             expected: None,
+            attempt: None,
             source,
         }
     }
