@@ -8,7 +8,7 @@ use store::{
 };
 
 use crate::{
-    backend::{Backend, Protocol, ask},
+    backend::{Backend, Protocol, ask, on_each},
     keyspace::{self, Keyspace},
     meddling::{Fault, Plan},
     transport::{Courier, LONG, SHORT, event, pass},
@@ -157,6 +157,27 @@ fn a_lost_reply_to_a_claim_costs_the_lease_that_nobody_knows() {
         assert_eq!(transport.next(), None);
         pass(SHORT);
         assert_eq!(transport.lease("a").event.id, "e");
+    });
+}
+
+#[test]
+fn a_claim_that_is_dropped_costs_the_lease_that_nobody_knows() {
+    on_each(|backend| {
+        let Courier::Async(runtime, mut transport) =
+            Courier::meddled(backend, Side::Async, Plan::at(1, Fault::Hang))
+        else {
+            panic!("it was asked for")
+        };
+        runtime.block_on(async {
+            let first = event("e");
+            transport.publish("a", &first, Priority::MIN).await.unwrap();
+            let claim = transport.claim("w", SHORT, Priority::MIN);
+            let dropped = tokio::time::timeout(Duration::from_millis(30), claim).await;
+            assert!(dropped.is_err());
+            pass(SHORT);
+            let claimed = transport.claim("w", LONG, Priority::MIN).await.unwrap();
+            assert_eq!(claimed.lease.unwrap().event, first);
+        });
     });
 }
 
