@@ -354,9 +354,9 @@ fn a_server_that_runs_out_of_memory_in_the_middle_has_all_or_nothing() {
         let mut connection = backend.connect(Protocol::Resp2);
         let mut store = side.store(backend);
         store.save(&mut Execution::new("a", "d")).unwrap();
-        let large = json!("x".repeat(40_000)).to_string();
+        let large = json!("x".repeat(4_000)).to_string();
         let mut outcomes = [0, 0];
-        for step in 0..24 {
+        for step in 0..12 {
             let mut execution = store.load("a").unwrap().unwrap();
             let before = dump(backend);
             let mut commit = everything(&format!("e{step}"));
@@ -365,7 +365,7 @@ fn a_server_that_runs_out_of_memory_in_the_middle_has_all_or_nothing() {
                 event.data.insert("x".to_owned(), json!(large));
                 commit = commit.emit(None, event);
             }
-            let limit = (used_memory(&mut connection) - 100_000 + step * 20_000).to_string();
+            let limit = (used_memory(&mut connection) - 10_000 + step * 4_000).to_string();
             ask(&mut connection, &["CONFIG", "SET", "maxmemory", &limit]);
             let result = store.commit(&mut execution, &commit);
             ask(&mut connection, &["CONFIG", "SET", "maxmemory", "0"]);
