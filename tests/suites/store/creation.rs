@@ -97,7 +97,7 @@ fn a_rival_between_the_look_and_the_write_exists_for_the_watch_path_too() {
         let mut rival = backend.connect(Protocol::Resp2);
         let row = naive::row(1);
         let plan = Plan::before(1, move || {
-            drop(ask(&mut rival, &["SET", "stm:exe:a", &row]))
+            drop(ask(&mut rival, &["SET", "stm:exe:a", &row]));
         });
         let error = side
             .store_with(backend, by(store::CommitPath::Watch), plan)

@@ -32,12 +32,14 @@ fn naively_a_version_beyond_doubles_is_overwritten_by_a_stale_commit() {
     });
 }
 
+/// The stored member, loaded at, the version that it makes, or the one found; none if the row is corrupt.
+type Case = (&'static str, i64, Result<i64, Option<i64>>);
+
 // C12
 #[test]
 fn versions_of_any_spelling_are_judged_alike_on_every_path() {
     const FAR: i64 = (1 << 53) - 2;
-    // (the stored member, loaded at, the version that it makes, or the one found; none if the row is corrupt)
-    let cases: [(&str, i64, Result<i64, Option<i64>>); 22] = [
+    let cases: [Case; 22] = [
         (r#""version":3"#, 3, Ok(4)),
         (r#""version":"3""#, 3, Ok(4)),
         (r#""version":" +3 ""#, 3, Ok(4)),
