@@ -40,6 +40,7 @@ mod driver;
 mod entry;
 mod error;
 mod execution;
+mod instance;
 mod settings;
 
 #[cfg(feature = "async")]
@@ -65,5 +66,6 @@ pub use self::{
     },
     error::{FailedCommand, Rejection, StoreError},
     execution::{ChildState, Event, Execution, Status, Unknown, Version},
+    instance::Instance,
     settings::{CommitPath, Settings, Strictness, TRACE_MAX_DEFAULT},
 };

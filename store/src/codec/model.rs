@@ -208,7 +208,7 @@ pub fn decode_summary(row: &[u8]) -> Result<ExecutionSummary, String> {
     })
 }
 
-fn status(value: &Value) -> Result<Status, String> {
+pub(super) fn status(value: &Value) -> Result<Status, String> {
     value
         .as_str()
         .and_then(Status::from_name)
