@@ -39,6 +39,7 @@ mod parameter;
 mod parameter_value;
 mod pubsub;
 mod recorded;
+mod replconf;
 mod sample;
 mod scan;
 #[cfg(feature = "lua")]

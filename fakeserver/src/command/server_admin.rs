@@ -7,7 +7,7 @@ use super::introspect::{command, help};
 use super::{
     Command, CommandResult, ControlCall, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall,
 };
-use super::{config_command, debug, introspect, latency, memory};
+use super::{config_command, debug, introspect, latency, memory, replconf};
 use crate::error::CommandError;
 use crate::keyspace::DbIndex;
 use crate::value::number;
@@ -33,6 +33,7 @@ pub(super) const FAMILY: Family = Family::new(Group::Server, &[
     Command::container("MEMORY",      -2,    &[], memory::SUBCOMMANDS).since("4.0.0"),
     Command::container("MODULE",      -2,    &[], MODULE).since("4.0.0"),
     Command::control  ("MONITOR",      1,    &[Admin, NoScript, Loading, Stale],                              KeySpec::None, monitor),
+    Command::control  ("REPLCONF",    -1,    &[Admin, NoScript, Loading, Stale, AllowBusy],                   KeySpec::None, replconf::replconf).since("3.0.0"),
     Command::control  ("REPLICAOF",    3,    &[Admin, NoScript, Stale, NoAsyncLoading],                       KeySpec::None, replicaof).since("5.0.0"),
     Command::control  ("ROLE",         1,    &[NoScript, Loading, Stale, Fast],                               KeySpec::None, role).since("2.8.12"),
     Command::control  ("SAVE",         1,    &[Admin, NoScript, NoAsyncLoading, NoMulti],                     KeySpec::None, save),
