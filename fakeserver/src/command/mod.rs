@@ -13,6 +13,7 @@ mod bitfield;
 mod bitmap;
 mod client;
 mod client_kill;
+mod client_memory;
 mod cluster;
 mod config_command;
 mod connection;

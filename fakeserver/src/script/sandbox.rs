@@ -114,7 +114,14 @@ pub(super) struct Sandbox {
     /// The table `redis` behind its stand-in.
     pub api: Table,
     pub shared: Arc<Shared>,
+    /// Bytes that were in use after the last collection, or at first.
+    live: AtomicUsize,
 }
+
+/// So much garbage a small state may hold between two scripts: redis-server collects by steps as it runs scripts, and its
+/// `used_memory_lua` stays low. A large state goes at Lua's own pace, since a collection would take long.
+const GARBAGE_MAX: usize = 16 * 1024;
+const SMALL_STATE: usize = 1024 * 1024;
 
 impl Sandbox {
     pub(super) fn new(random: Arc<Lrand48>, kind: Kind, config: &Config) -> mlua::Result<Sandbox> {
@@ -151,7 +158,9 @@ impl Sandbox {
         }
         let globals = protect(&lua, &real, &stand_ins, &metatables)?;
         limits::set(&lua, &shared, &real_api, config)?;
+        let live = AtomicUsize::new(lua.used_memory());
         Ok(Sandbox {
+            live,
             lua,
             kind,
             run,
@@ -194,15 +203,16 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Frees what a script left behind, if that is much: this Lua collects as it goes, not when memory runs out, so the next
+    /// Frees what scripts left behind, if that is much: this Lua collects as it goes, not when memory runs out, so the next
     /// script would fail for the garbage of the last one.
     pub(super) fn recover(&self) {
-        if self
-            .shared
-            .is_too_much(self.lua.used_memory().saturating_mul(4))
-        {
+        let used = self.lua.used_memory();
+        let garbage = used.saturating_sub(self.live.load(Relaxed));
+        let is_littered = used < SMALL_STATE && garbage > GARBAGE_MAX;
+        if is_littered || self.shared.is_too_much(used.saturating_mul(4)) {
             // A collection calls nothing that could fail: there are no finalizers here.
             let _ = self.lua.gc_collect();
+            self.live.store(self.lua.used_memory(), Relaxed);
         }
     }
 }
