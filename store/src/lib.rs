@@ -44,6 +44,8 @@ mod settings;
 
 #[cfg(feature = "async")]
 pub mod aio;
+#[cfg(feature = "cluster")]
+pub mod cluster;
 pub mod codec;
 pub mod keys;
 pub mod op;
