@@ -452,6 +452,11 @@ impl<P: Connections> AsyncRedisStore<P> {
         self
     }
 
+    #[cfg(feature = "cluster")]
+    pub(crate) fn set_settings(&mut self, settings: Settings) {
+        self.settings = settings;
+    }
+
     /// How many trace steps are kept from now on; see [`Settings::trace_max`].
     pub fn set_trace_max(&mut self, steps: i64) {
         self.settings.set_trace_max(steps);
