@@ -64,6 +64,14 @@ impl Settings {
         })
     }
 
+    /// The same under other keys.
+    #[cfg(feature = "cluster")]
+    #[must_use]
+    pub(crate) fn under(mut self, keys: Keys) -> Self {
+        self.keys = keys;
+        self
+    }
+
     /// Sets which input is refused.
     #[must_use]
     pub fn strictness(mut self, strictness: Strictness) -> Self {
