@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_buffer_shrinks_when_little_is_sent_and_grows_when_it_was_full() {
-        let at = |millis| Timestamp::from_millis(1_000_000 + millis);
+        let at = |millis: i64| Timestamp::from_millis(1_000_000 + millis);
         let mut buffer = ReplyBuffer::new(at(0));
         assert_eq!((buffer.len(), buffer.peak()), (16384, 16384));
         buffer.pass(at(300));
