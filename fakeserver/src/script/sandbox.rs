@@ -210,8 +210,9 @@ impl Sandbox {
         let garbage = used.saturating_sub(self.live.load(Relaxed));
         let is_littered = used < SMALL_STATE && garbage > GARBAGE_MAX;
         if is_littered || self.shared.is_too_much(used.saturating_mul(4)) {
-            // A collection calls nothing that could fail: there are no finalizers here.
-            let _ = self.lua.gc_collect();
+            // A collection calls nothing that could fail, there being no finalizers here, but to begin one takes some bytes,
+            // which memory that is full to the brim does not have.
+            let _ = unlimited(&self.lua, || self.lua.gc_collect());
             self.live.store(self.lua.used_memory(), Relaxed);
         }
     }
