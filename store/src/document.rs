@@ -109,16 +109,14 @@ struct Known {
 impl RowTail {
     /// Of a row that is known to be JSON and to hold this version.
     pub fn of(row: &[u8], version: Version) -> Self {
-        let tail = std::str::from_utf8(row)
-            .ok()
-            .and_then(codec::version_tail)
-            .filter(|text| text.len() <= TAIL_LEN_MAX);
-        Self(tail.map(|text| {
-            Arc::new(Known {
-                version,
-                text: text.into(),
-            })
-        }))
+        let row = std::str::from_utf8(row).ok();
+        row.and_then(codec::version_tail)
+            .map_or_else(Self::default, |text| Self::new(text, version))
+    }
+
+    pub(crate) fn new(text: &str, version: Version) -> Self {
+        let text = (text.len() <= TAIL_LEN_MAX).then(|| text.into());
+        Self(text.map(|text| Arc::new(Known { version, text })))
     }
 
     /// The text, if it is of a row at this version.

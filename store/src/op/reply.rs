@@ -35,10 +35,11 @@ pub fn accepted(value: Value, command: &str, key: &str) -> Result<Value, StoreEr
     }
 }
 
-/// The error for a command that had no effect because the server said no.
+/// The error for a command that had no effect because the server said no; a counter that can not be counted on is corrupt.
 pub fn refusal(error: &ServerError, command: &str, key: &str) -> StoreError {
     let message = error_text(error);
-    if error.code() == "WRONGTYPE" || message.contains("value is not an integer") {
+    let is_counter = ["value is not an integer", "would overflow"];
+    if error.code() == "WRONGTYPE" || is_counter.iter().any(|words| message.contains(words)) {
         return StoreError::Corrupt {
             key: key.to_owned(),
             field: None,

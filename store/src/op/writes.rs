@@ -4,8 +4,8 @@ use redis::RedisError;
 
 use super::validate;
 use crate::{
-    Attempt, Commit, Committed, Document, RowTail, Settings, StoreError, TimerOp, Version, codec,
-    keys::Keys,
+    Attempt, Commit, Committed, Document, Rejection, RowTail, Settings, StoreError, TimerOp,
+    Version, codec, keys::Keys,
 };
 
 /// Everything that a commit writes, checked and spelled.
@@ -23,6 +23,8 @@ pub struct Writes {
     pub row_key: String,
     /// The new row.
     pub row: String,
+    /// The end of the new row.
+    row_tail: RowTail,
     /// Whether there must be no row at all.
     pub(super) is_creation: bool,
     /// The end of the row that must be stored, if that is known.
@@ -67,6 +69,13 @@ impl Writes {
         validate::commit(settings, commit)?;
         let expected = document.version();
         let next = validate::next_version(expected)?;
+        let row = document.encode(next, settings)?;
+        // The script, the other path and every reader look for it there.
+        let row_tail = codec::version_tail(&row).ok_or(StoreError::Invalid {
+            what: "row",
+            reason: Rejection::Malformed,
+        })?;
+        let row_tail = RowTail::new(row_tail, next);
         let keys = settings.keys();
         let timers = commit
             .timers
@@ -78,7 +87,8 @@ impl Writes {
             expected,
             next,
             row_key: keys.execution(id),
-            row: document.encode(next, settings)?,
+            row,
+            row_tail,
             is_creation: false,
             tail: document.tail(),
             outbox: commit.emits.iter().map(codec::encode_outbox).collect(),
@@ -112,7 +122,7 @@ impl Writes {
     /// What the caller gets if all of it landed, but for the positions.
     pub(super) fn landed(&self) -> Committed {
         let mut committed = Committed::state_only(self.next);
-        committed.tail = RowTail::of(self.row.as_bytes(), self.next);
+        committed.tail = self.row_tail.clone();
         committed
     }
 

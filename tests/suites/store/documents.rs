@@ -1,7 +1,9 @@
 //! Documents of other types than the execution.
 
 use serde_json::{Value, json};
-use store::{Commit, Instance, ListFilter, Rejection, Status, StoreError};
+use store::{
+    Commit, Document, Instance, ListFilter, Rejection, Settings, Status, StoreError, Version,
+};
 
 use crate::{
     backend::{Protocol, ask},
@@ -125,5 +127,50 @@ fn a_row_of_another_type_is_corrupt_and_named() {
             "{error}"
         );
         assert!(!error.to_string().contains("text"), "{error}");
+    });
+}
+
+/// A document whose row has no version.
+struct Versionless;
+
+impl Document for Versionless {
+    fn id(&self) -> &'static str {
+        "a"
+    }
+
+    fn version(&self) -> Version {
+        Version::NEW
+    }
+
+    fn set_version(&mut self, _: Version) {}
+
+    fn validate(&self, _: &Settings) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn encode(&self, _: Version, _: &Settings) -> Result<String, StoreError> {
+        Ok(r#"{"id":"a","inner":{"version":1}}"#.to_owned())
+    }
+
+    fn decode(_: &[u8], _: &Settings) -> Result<Self, String> {
+        Ok(Self)
+    }
+}
+
+#[test]
+fn a_row_without_a_version_is_refused_before_it_is_one() {
+    with_each(|backend, side| {
+        let error = side.store(backend).save(&mut Versionless).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                StoreError::Invalid {
+                    what: "row",
+                    reason: Rejection::Malformed
+                }
+            ),
+            "{error}"
+        );
+        assert!(dump(backend).is_empty());
     });
 }

@@ -87,7 +87,7 @@ fn a_row_that_ends_like_another_has_its_version() {
         (Just(row), stored)
     });
     let (mut cases, mut compared) = (0, 0);
-    for _ in 0..8_000 {
+    for _ in 0..12_000 {
         let (row, stored): (String, String) = pairs.new_tree(&mut runner).unwrap().current();
         let (Ok(version), Ok(found)) = (
             codec::decode_version(row.as_bytes()),
