@@ -71,8 +71,8 @@ impl Document for Execution {
         validate::execution(self)
     }
 
-    fn encode(&self, version: Version, _: &Settings) -> Result<String, StoreError> {
-        Ok(codec::encode_execution(self, version))
+    fn encode(&self, version: Version, settings: &Settings) -> Result<String, StoreError> {
+        Ok(codec::encode_execution_in(settings.dialect(), self, version))
     }
 
     fn decode(row: &[u8], _: &Settings) -> Result<Self, String> {

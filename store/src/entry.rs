@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde_json::{Map, Value};
 
-use crate::{Event, Rejection, Seq, Status, StoreError, Version};
+use crate::{Event, Rejection, Seq, Status, StoreError, Version, codec};
 
 /// An emitted event that nobody has acknowledged yet.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,8 +47,24 @@ pub struct DueTimer {
     pub fire_at_s: f64,
 }
 
+impl DueTimer {
+    /// The id of the event that this timer causes, with the time spelled as Python spells it: two sweepers that meet the
+    /// same timer name one event, so that it is handled once.
+    pub fn event_id(&self) -> String {
+        let Self {
+            execution_id,
+            path,
+            fire_at_s,
+        } = self;
+        format!(
+            "timeout:{execution_id}:{path}:{}",
+            codec::python_float(*fire_at_s)
+        )
+    }
+}
+
 /// The part of an execution that a list shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ExecutionSummary {
     /// Its id.
@@ -65,10 +81,12 @@ pub struct ExecutionSummary {
     pub version: Version,
     /// The execution that started it.
     pub parent_id: Option<String>,
+    /// When it ended, in seconds since the epoch, if its writers note that.
+    pub finished_at: Option<f64>,
 }
 
 /// A part of a listing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ExecutionPage {
     /// What was found, by id within the page; there is no order between pages.

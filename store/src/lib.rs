@@ -34,6 +34,7 @@
 
 mod attempt;
 mod commit;
+mod dialect;
 mod document;
 #[cfg(any(feature = "sync", feature = "async"))]
 mod driver;
@@ -58,6 +59,7 @@ pub use self::sync::RedisStore;
 pub use self::{
     attempt::{Attempt, Resolution},
     commit::{Commit, Committed, Emit, Seq, SpawnIntent, TimerOp},
+    dialect::Dialect,
     document::{Document, RowTail},
     entry::{
         Cursor, DueTimer, ExecutionPage, ExecutionSummary, ListFilter, OutboxEntry, SpawnEntry,

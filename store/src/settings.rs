@@ -1,6 +1,6 @@
 //! What a store is told once.
 
-use crate::{StoreError, keys::Keys};
+use crate::{Dialect, StoreError, keys::Keys};
 
 /// Trace steps kept for an execution unless told otherwise.
 pub const TRACE_MAX_DEFAULT: i64 = 200;
@@ -41,6 +41,7 @@ pub enum CommitPath {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
+    dialect: Dialect,
     keys: Keys,
     strictness: Strictness,
     commit_path: CommitPath,
@@ -49,19 +50,33 @@ pub struct Settings {
 
 impl Settings {
     /// The prefix of a store that was not told another.
-    pub const PREFIX: &'static str = "stm";
+    pub const PREFIX: &'static str = Dialect::Seed.prefix();
 
-    /// Settings with this prefix, all else at its default.
+    /// Settings with this prefix, all else at its default; the dialect is the seed's.
     ///
     /// # Errors
     /// [`StoreError::Invalid`] for a prefix that [`Keys::new`] refuses.
     pub fn new(prefix: impl Into<String>) -> Result<Self, StoreError> {
+        Self::in_dialect(Dialect::Seed, prefix)
+    }
+
+    /// Settings of this dialect with this prefix, all else at its default.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for a prefix that [`Dialect::keys`] refuses.
+    pub fn in_dialect(dialect: Dialect, prefix: impl Into<String>) -> Result<Self, StoreError> {
         Ok(Self {
-            keys: Keys::new(prefix)?,
+            dialect,
+            keys: dialect.keys(prefix)?,
             strictness: Strictness::default(),
             commit_path: CommitPath::default(),
             trace_max: TRACE_MAX_DEFAULT,
         })
+    }
+
+    /// Settings of this dialect with its own prefix, all else at its default.
+    pub fn of_dialect(dialect: Dialect) -> Self {
+        Self::in_dialect(dialect, dialect.prefix()).expect("the default prefix keeps the rules")
     }
 
     /// Sets which input is refused.
@@ -91,6 +106,11 @@ impl Settings {
         self.trace_max = steps.max(-i64::MAX);
     }
 
+    /// The wire dialect.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
     /// The key names.
     pub fn keys(&self) -> &Keys {
         &self.keys
@@ -114,6 +134,6 @@ impl Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self::new(Self::PREFIX).expect("the default prefix keeps the rules")
+        Self::of_dialect(Dialect::default())
     }
 }
