@@ -23,6 +23,7 @@
 //! let Step::Done(Ok(None)) = load.step(Replies::Received(vec![redis::Value::Nil])) else { panic!("no row") };
 //! ```
 
+mod call;
 mod commit;
 mod commit_script;
 mod commit_watch;
@@ -30,9 +31,11 @@ mod dedupe;
 mod list;
 mod load;
 mod outbox;
+mod purge;
 mod relay;
 pub mod reply;
 mod resolve;
+mod scan;
 mod script;
 mod spawns;
 mod timers;
@@ -47,9 +50,10 @@ pub use self::{
     commit_script::CommitByScript,
     commit_watch::{CommitByWatch, Numbers},
     dedupe::IsProcessed,
-    list::ListExecutions,
+    list::{IdsWithPrefix, ListExecutions},
     load::{Load, LoadForEvent},
     outbox::{AckOutbox, PendingOutbox},
+    purge::{Purge, PurgeMany},
     resolve::Resolve,
     script::Script,
     spawns::{AckSpawn, PendingSpawns},

@@ -27,6 +27,12 @@ pub(super) static DELETE_TIMER: Script = Script {
     }),
 };
 
+/// Remove an execution and what belongs to it.
+pub(super) static PURGE: Script = Script {
+    source: include_str!("../lua/purge.lua"),
+    hash: LazyLock::new(|| redis::Script::new(PURGE.source).get_hash().to_owned()),
+};
+
 impl Script {
     /// A script whose hash is worked out when it is first needed.
     pub(crate) const fn new(source: &'static str, hash: fn() -> String) -> Self {

@@ -5,7 +5,8 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 use store::{
     AsyncRedisStore, Commit, Committed, Cursor, DueTimer, Execution, ExecutionPage, ListFilter,
-    OutboxEntry, RedisStore, Seq, Settings, SpawnEntry, StoreError, aio, op::Operation, sync,
+    OutboxEntry, RedisStore, Seq, Settings, SpawnEntry, StoreError, Version, aio, op::Operation,
+    sync,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -201,6 +202,20 @@ impl Twin {
             Self::Async(runtime, store) => {
                 runtime.block_on(store.list_executions(filter, limit, cursor))
             }
+        }
+    }
+
+    pub(crate) fn purge(&mut self, id: &str, expected: Version) -> Result<bool> {
+        match self {
+            Self::Sync(store) => store.purge(id, expected),
+            Self::Async(runtime, store) => runtime.block_on(store.purge(id, expected)),
+        }
+    }
+
+    pub(crate) fn ids_with_prefix(&mut self, id_prefix: &str) -> Result<Vec<String>> {
+        match self {
+            Self::Sync(store) => store.ids_with_prefix(id_prefix),
+            Self::Async(runtime, store) => runtime.block_on(store.ids_with_prefix(id_prefix)),
         }
     }
 

@@ -95,10 +95,20 @@ fn a_listing_scans_with_an_escaped_pattern_and_skips_an_empty_batch() {
         sent(list.step(Replies::Start)).1,
         ["SCAN 0 MATCH s\\*:exe:* COUNT 20"]
     );
-    let page = done(list.step(received(&[
-        "*2\n$20\n18446744073709551615\n*1\n$9\nstm:exe:1\n",
-    ])))
-    .unwrap();
+    let foreign = "*2\n$20\n18446744073709551615\n*1\n$9\nstm:exe:1\n";
+    for count in [40, 80, 160, 320, 640, 1000, 1000] {
+        assert_eq!(
+            sent(list.step(received(&[foreign]))).1,
+            [format!(
+                "SCAN 18446744073709551615 MATCH s\\*:exe:* COUNT {count}"
+            )]
+        );
+    }
+    let page = (7..16).find_map(|_| match list.step(received(&[foreign])) {
+        Step::Done(page) => Some(page.unwrap()),
+        Step::Send(_) => None,
+    });
+    let page = page.expect("a page after sixteen scans");
     assert_eq!(
         (
             page.items.len(),
