@@ -9,6 +9,8 @@
 //! A call whose future is dropped was sent, or not: as with a lost reply, load to know. A watch that it may have left is
 //! taken back before the next commit that watches.
 
+mod records;
+
 use std::{future::Future, time::Duration};
 
 use redis::{
@@ -20,12 +22,14 @@ use serde_json::{Map, Value as Json};
 
 use crate::{
     Attempt, Commit, Committed, Cursor, Document, DueTimer, Execution, ExecutionPage, ListFilter,
-    OutboxEntry, Resolution, Seq, Settings, SpawnEntry, StoreError, Version,
+    OutboxEntry, Resolution, Seq, Settings, SpawnEntry, StoreError,
     driver::{
         Entry, NOT_ONE_CONNECTION, Pinning, RESPONSE_TIMEOUT_DEFAULT, forgets_watches, replies_of,
     },
     op::{self, Batch, Channel, Operation, Replies, Step},
 };
+
+pub use self::records::Executions;
 
 /// Where a store's connections come from.
 pub trait Connections: Send {
@@ -630,29 +634,6 @@ impl<P: Connections> AsyncRedisStore<P> {
         cursor: Option<Cursor>,
     ) -> Result<ExecutionPage, StoreError> {
         let operation = op::ListExecutions::new(&self.settings, filter.clone(), limit, cursor);
-        self.run(operation).await
-    }
-
-    /// Removes the execution with this id and what belongs to it, if its version is this one: dedupe marks, trace, timers,
-    /// events addressed to it, spawn intents that it issued. Whether there was such a row; without any row what is left of
-    /// one is removed too. See [`op::PurgeMany`] for what a rival may leave behind.
-    ///
-    /// # Errors
-    /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Refused`], [`StoreError::Io`]. Trying again is safe;
-    /// after a lost reply the answer may be no although the first attempt removed it.
-    ///
-    /// A dropped future may have purged or not.
-    pub async fn purge(&mut self, id: &str, expected: Version) -> Result<bool, StoreError> {
-        let operation = op::Purge::new(&self.settings, id, expected)?;
-        self.run(operation).await
-    }
-
-    /// The ids that begin with this text, each once, in order. All of them are held in memory.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`]. Trying again is safe.
-    pub async fn ids_with_prefix(&mut self, id_prefix: &str) -> Result<Vec<String>, StoreError> {
-        let operation = op::IdsWithPrefix::new(&self.settings, id_prefix);
         self.run(operation).await
     }
 

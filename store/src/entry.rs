@@ -132,6 +132,76 @@ impl ListFilter {
     }
 }
 
+/// Which executions a sweep removes.
+///
+/// ```
+/// let sweep = store::Sweep::finished_before(1_700_000_000.0);
+/// assert_eq!(sweep.undated, store::Undated::Keep);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Sweep {
+    /// Those that ended before this moment, in seconds since the epoch. Longer ago than any redelivery and any retry: a
+    /// child that is started again after it was swept begins anew.
+    pub finished_before_s: f64,
+    /// Those that ended so: done, cancelled, failed unless told otherwise. One that failed may be wanted still.
+    pub status: Vec<Status>,
+    /// What happens to those that do not say when they ended.
+    pub undated: Undated,
+}
+
+/// What a sweep does with executions that do not say when they ended: those of the seed's dialect, and, of 0.9.0, those that
+/// failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Undated {
+    /// Counts them.
+    #[default]
+    Keep,
+    /// Removes them.
+    Purge,
+}
+
+impl Sweep {
+    /// All that say that they ended before this moment, in seconds since the epoch.
+    pub fn finished_before(seconds: f64) -> Self {
+        Self {
+            finished_before_s: seconds,
+            status: vec![Status::Done, Status::Cancelled, Status::Failed],
+            undated: Undated::Keep,
+        }
+    }
+
+    /// Sets how those ended that are removed.
+    #[must_use]
+    pub fn status(mut self, status: impl IntoIterator<Item = Status>) -> Self {
+        self.status = status.into_iter().collect();
+        self
+    }
+
+    /// Sets what happens to those that do not say when they ended.
+    #[must_use]
+    pub fn undated(mut self, undated: Undated) -> Self {
+        self.undated = undated;
+        self
+    }
+}
+
+/// What a page of a sweep did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SweptPage {
+    /// Those that were removed.
+    pub purged: Vec<String>,
+    /// Those that another writer changed or removed meanwhile; they stay as they are.
+    pub moved: Vec<String>,
+    /// How many were kept because they do not say when they ended.
+    pub undated: usize,
+    /// Rows that could not be read. They do not stop the sweep.
+    pub unreadable: Vec<UnreadableRow>,
+    /// Where to go on; none at the end.
+    pub next_cursor: Option<Cursor>,
+}
+
 /// Where a listing goes on. Opaque: the numbers are the server's own and have no order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cursor(pub(crate) u64);

@@ -41,6 +41,7 @@ mod driver;
 mod entry;
 mod error;
 mod execution;
+mod listing;
 mod settings;
 
 #[cfg(feature = "async")]
@@ -63,9 +64,10 @@ pub use self::{
     document::{Document, RowTail},
     entry::{
         Cursor, DueTimer, ExecutionPage, ExecutionSummary, ListFilter, OutboxEntry, SpawnEntry,
-        UnreadableRow,
+        Sweep, SweptPage, Undated, UnreadableRow,
     },
-    error::{FailedCommand, Rejection, StoreError},
+    error::{FailedCommand, Rejection, StoreError, Unfit},
     execution::{ChildState, Event, Execution, Status, Unknown, Version},
+    listing::{Listing, SEEN_MAX_DEFAULT},
     settings::{CommitPath, Settings, Strictness, TRACE_MAX_DEFAULT},
 };

@@ -24,10 +24,12 @@
 //! ```
 
 mod call;
+mod check;
 mod commit;
 mod commit_script;
 mod commit_watch;
 mod dedupe;
+mod fork;
 mod list;
 mod load;
 mod outbox;
@@ -38,6 +40,8 @@ mod resolve;
 mod scan;
 mod script;
 mod spawns;
+mod status;
+mod sweep;
 mod timers;
 mod trace;
 pub mod validate;
@@ -46,10 +50,12 @@ mod writes;
 use redis::{Cmd, Pipeline, RedisError, Value};
 
 pub use self::{
+    check::Check,
     commit::CommitOperation,
     commit_script::CommitByScript,
     commit_watch::{CommitByWatch, Numbers},
     dedupe::IsProcessed,
+    fork::Fork,
     list::{IdsWithPrefix, ListExecutions},
     load::{Load, LoadForEvent},
     outbox::{AckOutbox, PendingOutbox},
@@ -57,6 +63,8 @@ pub use self::{
     resolve::Resolve,
     script::Script,
     spawns::{AckSpawn, PendingSpawns},
+    status::LoadStatus,
+    sweep::SweepFinished,
     timers::{DeleteTimer, DueTimers},
     trace::{AppendTrace, ReadTrace},
     writes::Writes,

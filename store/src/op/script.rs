@@ -33,6 +33,12 @@ pub(super) static PURGE: Script = Script {
     hash: LazyLock::new(|| redis::Script::new(PURGE.source).get_hash().to_owned()),
 };
 
+/// Store a copy of a row under another key.
+pub(super) static FORK: Script = Script {
+    source: include_str!("../lua/fork.lua"),
+    hash: LazyLock::new(|| redis::Script::new(FORK.source).get_hash().to_owned()),
+};
+
 impl Script {
     /// A script whose hash is worked out when it is first needed.
     pub(crate) const fn new(source: &'static str, hash: fn() -> String) -> Self {
