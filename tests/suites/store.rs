@@ -8,12 +8,18 @@
 
 #[path = "store/backend.rs"]
 mod backend;
+#[path = "store/checks.rs"]
+mod checks;
 #[path = "store/commits.rs"]
 mod commits;
+#[path = "store/dialects.rs"]
+mod dialects;
 #[path = "store/faults.rs"]
 mod faults;
 #[path = "store/foreign.rs"]
 mod foreign;
+#[path = "store/forks.rs"]
+mod forks;
 #[path = "store/golden.rs"]
 mod golden;
 #[path = "store/keyspace.rs"]
@@ -22,8 +28,12 @@ mod keyspace;
 mod listing;
 #[path = "store/meddling.rs"]
 mod meddling;
+#[path = "store/purge.rs"]
+mod purge;
 #[path = "store/relay.rs"]
 mod relay;
+#[path = "store/spellings.rs"]
+mod spellings;
 #[path = "store/transport.rs"]
 mod transport;
 #[path = "store/transport_faults.rs"]

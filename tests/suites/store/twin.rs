@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 use store::{
-    AsyncRedisStore, Commit, Committed, Cursor, DueTimer, Execution, ExecutionPage, ListFilter,
-    OutboxEntry, RedisStore, Seq, Settings, SpawnEntry, StoreError, Version, aio, op::Operation,
-    sync,
+    AsyncRedisStore, Commit, Committed, Cursor, DueTimer, Execution, ExecutionPage,
+    ExecutionSummary, ListFilter, Listing, OutboxEntry, RedisStore, Seq, Settings, SpawnEntry,
+    StoreError, Sweep, SweptPage, Version, aio, op::Operation, sync,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -210,6 +210,66 @@ impl Twin {
             Self::Sync(store) => store.purge(id, expected),
             Self::Async(runtime, store) => runtime.block_on(store.purge(id, expected)),
         }
+    }
+
+    pub(crate) fn check(&mut self) -> Result<()> {
+        match self {
+            Self::Sync(store) => store.check(),
+            Self::Async(runtime, store) => runtime.block_on(store.check()),
+        }
+    }
+
+    pub(crate) fn status(&mut self, id: &str) -> Result<Option<ExecutionSummary>> {
+        match self {
+            Self::Sync(store) => store.status(id),
+            Self::Async(runtime, store) => runtime.block_on(store.status(id)),
+        }
+    }
+
+    pub(crate) fn fork(&mut self, id: &str, new_id: &str) -> Result<Option<Execution>> {
+        match self {
+            Self::Sync(store) => store.fork(id, new_id),
+            Self::Async(runtime, store) => runtime.block_on(store.fork(id, new_id)),
+        }
+    }
+
+    pub(crate) fn sweep_finished(
+        &mut self,
+        sweep: &Sweep,
+        limit: u32,
+        cursor: Option<Cursor>,
+    ) -> Result<SweptPage> {
+        match self {
+            Self::Sync(store) => store.sweep_finished(sweep, limit, cursor),
+            Self::Async(runtime, store) => {
+                runtime.block_on(store.sweep_finished(sweep, limit, cursor))
+            }
+        }
+    }
+
+    /// All of a listing; `after` is called after each item.
+    pub(crate) fn executions(
+        &mut self,
+        listing: Listing,
+        mut after: impl FnMut(usize),
+    ) -> Vec<Result<ExecutionSummary>> {
+        let mut found = Vec::new();
+        match self {
+            Self::Sync(store) => {
+                for item in store.executions(listing) {
+                    found.push(item);
+                    after(found.len());
+                }
+            }
+            Self::Async(runtime, store) => runtime.block_on(async {
+                let mut executions = store.executions(listing);
+                while let Some(item) = executions.next().await {
+                    found.push(item);
+                    after(found.len());
+                }
+            }),
+        }
+        found
     }
 
     pub(crate) fn ids_with_prefix(&mut self, id_prefix: &str) -> Result<Vec<String>> {
