@@ -72,7 +72,11 @@ impl Document for Execution {
     }
 
     fn encode(&self, version: Version, settings: &Settings) -> Result<String, StoreError> {
-        Ok(codec::encode_execution_in(settings.dialect(), self, version))
+        Ok(codec::encode_execution_in(
+            settings.dialect(),
+            self,
+            version,
+        ))
     }
 
     fn decode(row: &[u8], _: &Settings) -> Result<Self, String> {

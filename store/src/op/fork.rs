@@ -70,7 +70,7 @@ impl Fork {
         copy.children.clear();
         copy.version = Version::new(1);
         // A row that is nested too deeply to be written can be read, but not copied.
-        validate::commit(&self.settings, &copy, &crate::Commit::new())?;
+        validate::execution(&copy)?;
         let text = codec::encode_execution_in(self.settings.dialect(), &copy, copy.version);
         let call = Call::new(&FORK, vec![source, target], [row, text.into_bytes()]);
         let batch = call.batch();
@@ -89,6 +89,7 @@ impl Fork {
                     operation: "fork",
                     id: self.new_id.clone(),
                     expected: None,
+                    attempt: None,
                     source,
                 });
             }

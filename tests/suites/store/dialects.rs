@@ -15,7 +15,7 @@ use crate::{
 };
 
 const DIALECTS: [Dialect; 2] = [Dialect::Seed, Dialect::V09];
-const PATHS: [CommitPath; 2] = [CommitPath::Mixed, CommitPath::Watch];
+const PATHS: [CommitPath; 3] = [CommitPath::Script, CommitPath::Mixed, CommitPath::Watch];
 
 /// A row of a writer that knows more than both dialects, in an order of its own.
 const NEWER: &str = r#"{"first":{"n":1e-7},"id":"a","definition_id":"d","definition_fqn":null,"root_path":"","status":"DONE","outcome":null,"error":null,"active_path":null,"history":{},"context":{},"processed_events":0,"version":1,"priority":0,"parent_id":null,"child_id":null,"deferred":[{"v":2,"id":"e","kind":"k","created_time":null,"received_time":null,"data":{},"trace_parent":"x"}],"children":{"c":{"root_path":"r","since":1,"finished":false,"outcome":null,"result":{},"submachine":false,"key":"","label":[]}},"invoke_seq":{},"tags":["t"],"created_at":1700000000.5,"updated_at":1700000001,"finished_at":null,"expires_at":1e-7,"last":null}"#;

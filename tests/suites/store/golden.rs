@@ -4,8 +4,8 @@ use std::{fs, path::Path};
 
 use serde_json::{Map, Value, json};
 use store::{
-    Commit, CommitPath, Dialect, Emit, Event, Execution, ListFilter, Rejection, Seq, Settings, SpawnIntent,
-    Status, StoreError, Strictness, TimerOp, Version, codec,
+    Commit, CommitPath, Dialect, Emit, Event, Execution, ListFilter, Rejection, Seq, Settings,
+    SpawnIntent, Status, StoreError, Strictness, TimerOp, Version, codec,
 };
 
 use crate::{
