@@ -10,7 +10,7 @@ use crate::{Rejection, StoreError, keys::Keys};
 /// | default prefix | `stm` | `harel` |
 /// | prefixes | any whose keys are not another store's | `[A-Za-z_][A-Za-z0-9_]{0,29}`, with or without braces around a part |
 /// | a new row has | 18 members | 22: `created_at`, `updated_at`, `finished_at`, `expires_at` too, null if unset |
-/// | conflict marker | `STM_CONFLICT:` | `HAREL_CONFLICT:` |
+/// | the Python client's conflict marker | `STM_CONFLICT:` | `HAREL_CONFLICT:` |
 ///
 /// A `{tag}` in the prefix keeps all keys in one slot of a Redis Cluster. Both dialects allow it here; the Python store
 /// 0.9.0 refuses such a prefix, so that it can not share a store of that kind.
@@ -46,8 +46,8 @@ impl Dialect {
         }
     }
 
-    /// What a script of this dialect puts in front of the version that it found. Private to each client: no other one
-    /// ever sees it.
+    /// What the Python client's script puts in front of the version that it found; logs and statistics of errors of a
+    /// server show it. Scripts are private to each client: those of this store say `STM_CONFLICT:` in both dialects.
     pub const fn conflict_marker(self) -> &'static str {
         match self {
             Self::Seed => "STM_CONFLICT:",

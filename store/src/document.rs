@@ -42,6 +42,11 @@ pub trait Document {
     where
         Self: Sized;
 
+    /// Whether it has ended, so that [`Settings::retain_finished`](crate::Settings::retain_finished) applies to it.
+    fn is_finished(&self) -> bool {
+        false
+    }
+
     /// The end of the row that it was read from or written as, as [`remember`](Document::remember) was told. Without it a
     /// commit is as safe, but the server has to read the whole row.
     fn tail(&self) -> RowTail {
@@ -81,6 +86,10 @@ impl Document for Execution {
 
     fn decode(row: &[u8], _: &Settings) -> Result<Self, String> {
         codec::decode_execution(row)
+    }
+
+    fn is_finished(&self) -> bool {
+        self.status.is_finished()
     }
 
     fn tail(&self) -> RowTail {

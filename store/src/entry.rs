@@ -132,6 +132,50 @@ impl ListFilter {
     }
 }
 
+/// A part of a listing in the order of the index.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct OrderedPage {
+    /// By the time of their first commit, then by id; as many as asked for, or fewer at the end and where
+    /// [`OrderedPage::next_cursor`] says that the page was given out early.
+    pub items: Vec<ExecutionSummary>,
+    /// Rows that could not be read. They do not stop the listing.
+    pub unreadable: Vec<UnreadableRow>,
+    /// Where to go on; none at the end.
+    pub next_cursor: Option<OrderedCursor>,
+}
+
+/// Where a listing in the order of the index goes on: behind an entry, whether that is still there or not.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OrderedCursor {
+    pub(crate) score: String,
+    pub(crate) id: String,
+}
+
+impl fmt::Display for OrderedCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.score, self.id)
+    }
+}
+
+impl FromStr for OrderedCursor {
+    type Err = StoreError;
+
+    fn from_str(text: &str) -> Result<Self, StoreError> {
+        let parts = text
+            .split_once(':')
+            .filter(|(score, _)| score.parse().is_ok_and(f64::is_finite));
+        let (score, id) = parts.ok_or(StoreError::Invalid {
+            what: "cursor",
+            reason: Rejection::Malformed,
+        })?;
+        Ok(Self {
+            score: score.to_owned(),
+            id: id.to_owned(),
+        })
+    }
+}
+
 /// Which executions a sweep removes.
 ///
 /// ```

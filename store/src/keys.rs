@@ -99,6 +99,12 @@ impl Keys {
         self.key("timers", "")
     }
 
+    /// Sorted set: ids by the time of their first commit, if the store keeps them in order. Not `exe:index`, which is the row
+    /// of an execution of that name.
+    pub fn index(&self) -> String {
+        self.key("index", "")
+    }
+
     /// Member of [`Keys::timers`] for one timer.
     pub fn timer_member(&self, id: &str, path: &str) -> String {
         format!("{id}\0{path}")

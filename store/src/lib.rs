@@ -25,6 +25,7 @@
 //! | `timers` | sorted set | id, NUL, path, by time in seconds |
 //! | `trace:{id}` | list | the last steps, oldest first |
 //! | `trace:seq:{id}` | string | how many steps were numbered |
+//! | `index` | sorted set | ids by the time of their first commit; only with [`Index::Ordered`] |
 //!
 //! # Guarantees
 //! * A commit lands only on the version that its execution was loaded at, and then with all of its effects.
@@ -63,11 +64,11 @@ pub use self::{
     dialect::Dialect,
     document::{Document, RowTail},
     entry::{
-        Cursor, DueTimer, ExecutionPage, ExecutionSummary, ListFilter, OutboxEntry, SpawnEntry,
-        Sweep, SweptPage, Undated, UnreadableRow,
+        Cursor, DueTimer, ExecutionPage, ExecutionSummary, ListFilter, OrderedCursor, OrderedPage,
+        OutboxEntry, SpawnEntry, Sweep, SweptPage, Undated, UnreadableRow,
     },
     error::{FailedCommand, Rejection, StoreError, Unfit},
     execution::{ChildState, Event, Execution, Status, Unknown, Version},
     listing::{Listing, SEEN_MAX_DEFAULT},
-    settings::{CommitPath, Settings, Strictness, TRACE_MAX_DEFAULT},
+    settings::{CommitPath, Index, RETENTION_MIN, Settings, Strictness, TRACE_MAX_DEFAULT},
 };

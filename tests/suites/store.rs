@@ -44,3 +44,5 @@ mod transport_golden;
 mod transport_naive;
 #[path = "store/twin.rs"]
 mod twin;
+#[path = "store/upkeep.rs"]
+mod upkeep;

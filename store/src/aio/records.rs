@@ -1,8 +1,8 @@
 //! Whole executions: checks, status, fork, purge, sweep, listing.
 
 use crate::{
-    AsyncRedisStore, Cursor, Execution, ExecutionSummary, Listing, Settings, StoreError, Sweep,
-    SweptPage, Version,
+    AsyncRedisStore, Cursor, Execution, ExecutionSummary, ListFilter, Listing, OrderedCursor,
+    OrderedPage, Settings, StoreError, Sweep, SweptPage, Version,
     aio::{Connections, Reopening},
     op,
 };
@@ -95,6 +95,33 @@ impl<P: Connections> AsyncRedisStore<P> {
     /// [`StoreError::Io`]. Trying again is safe.
     pub async fn ids_with_prefix(&mut self, id_prefix: &str) -> Result<Vec<String>, StoreError> {
         let operation = op::IdsWithPrefix::new(&self.settings, id_prefix);
+        self.run(operation).await
+    }
+
+    /// A page of the executions in the order of their first commits, exactly `limit` of them while there are as many; only
+    /// with [`Index::Ordered`](crate::Index::Ordered), whose conditions it shares.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for a limit of 0, [`StoreError::Corrupt`], [`StoreError::Io`]. Trying again is safe.
+    pub async fn list_ordered(
+        &mut self,
+        filter: &ListFilter,
+        limit: u32,
+        cursor: Option<OrderedCursor>,
+    ) -> Result<OrderedPage, StoreError> {
+        let operation = op::ListOrdered::new(&self.settings, filter.clone(), limit, cursor)?;
+        self.run(operation).await
+    }
+
+    /// Brings the index in line with the rows: to be run once when the setting is turned on, and after another kind of
+    /// writer was there. How many entries were added or removed.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Refused`], [`StoreError::Io`]. Trying again is safe.
+    ///
+    /// A dropped future may have repaired a part; running it again does the rest.
+    pub async fn rebuild_index(&mut self) -> Result<u64, StoreError> {
+        let operation = op::RebuildIndex::new(&self.settings);
         self.run(operation).await
     }
 

@@ -12,7 +12,7 @@ mod tail;
 
 use serde_json::{Map, Value};
 
-pub(crate) use self::model::{PRIORITY_MAX, event_depth};
+pub(crate) use self::model::{PRIORITY_MAX, created_at, event_depth};
 pub use self::{
     model::{
         decode_event, decode_execution, decode_summary, encode_event, encode_execution,

@@ -282,6 +282,12 @@ pub fn decode_summary(row: &[u8]) -> Result<ExecutionSummary, String> {
     })
 }
 
+/// When a row says that it was first stored.
+pub(crate) fn created_at(row: &[u8]) -> Option<f64> {
+    let members = object(row, Surrogates::Replace).ok()?;
+    members.get("created_at").and_then(seconds)
+}
+
 fn status(value: &Value) -> Result<Status, String> {
     value
         .as_str()

@@ -1,6 +1,6 @@
--- KEYS: the row; the timers, the outbox, the spawns; processed ids, trace, trace counter.
+-- KEYS: the row; the timers, the outbox, the spawns; processed ids, trace, trace counter; the index, if ids are kept in one.
 -- ARGV: the expected version, how many timers, events, spawns; then a member for each timer, a field and its value for each
--- event and each spawn. Replies 1 if there was a row, 0 if there was none, -1 if it is at another version.
+-- event and each spawn, then the id. Replies 1 if there was a row, 0 if there was none, -1 if it is at another version.
 local function corrupt(at)
   return redis.error_reply('STM_CORRUPT:' .. at)
 end
@@ -9,6 +9,13 @@ for at, kind in ipairs(kinds) do
   local found = redis.call('TYPE', KEYS[at]).ok
   if found ~= 'none' and found ~= kind then
     return corrupt(at)
+  end
+end
+local index = KEYS[8]
+if index then
+  local found = redis.call('TYPE', index).ok
+  if found ~= 'none' and found ~= 'zset' then
+    return corrupt(8)
   end
 end
 local row = redis.call('GET', KEYS[1])
@@ -41,6 +48,9 @@ for hash = 3, 4 do
       redis.call('HDEL', KEYS[hash], field)
     end
   end
+end
+if index then
+  redis.call('ZREM', index, ARGV[#ARGV])
 end
 redis.call('DEL', KEYS[1], KEYS[5], KEYS[6], KEYS[7])
 return row and 1 or 0

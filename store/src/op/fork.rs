@@ -72,7 +72,17 @@ impl Fork {
         // A row that is nested too deeply to be written can be read, but not copied.
         validate::execution(&copy)?;
         let text = codec::encode_execution_in(self.settings.dialect(), &copy, copy.version);
-        let call = Call::new(&FORK, vec![source, target], [row, text.into_bytes()]);
+        let retention = self.settings.retention_ms();
+        let lifetime = retention.filter(|_| copy.status.is_finished());
+        let mut names = vec![source, target];
+        names.extend(self.settings.is_indexed().then(|| keys.index()));
+        let arguments = [
+            row,
+            text.into_bytes(),
+            self.new_id.clone().into_bytes(),
+            lifetime.map_or_else(Vec::new, |ms| ms.to_string().into_bytes()),
+        ];
+        let call = Call::new(&FORK, names, arguments);
         let batch = call.batch();
         self.state = State::Copying {
             copy: Box::new(copy),
@@ -95,7 +105,7 @@ impl Fork {
             }
             other => {
                 let [reply] = other.harmless()?;
-                reply::accepted(reply, "EVALSHA", "")?
+                reply::accepted(reply, "EVALSHA", &self.settings.keys().index())?
             }
         };
         match reply::integer(&reply) {

@@ -30,6 +30,7 @@ mod commit_script;
 mod commit_watch;
 mod dedupe;
 mod fork;
+mod index;
 mod list;
 mod load;
 mod outbox;
@@ -56,6 +57,7 @@ pub use self::{
     commit_watch::{CommitByWatch, Numbers},
     dedupe::IsProcessed,
     fork::Fork,
+    index::{ListOrdered, RebuildIndex},
     list::{IdsWithPrefix, ListExecutions},
     load::{Load, LoadForEvent},
     outbox::{AckOutbox, PendingOutbox},

@@ -33,6 +33,7 @@ const CORRUPT_MARKER: &str = "STM_CORRUPT:";
 #[derive(Debug)]
 pub struct PurgeMany {
     keys: Keys,
+    is_indexed: bool,
     victims: Vec<Victim>,
     by_id: BTreeMap<String, usize>,
     purged: Vec<bool>,
@@ -88,6 +89,7 @@ impl PurgeMany {
         Ok(Self {
             state: State::Timers(Scan::sorted_set(keys.timers(), pattern, COUNT)),
             keys,
+            is_indexed: settings.is_indexed(),
             victims: purge,
             by_id,
             purged: Vec::new(),
@@ -131,7 +133,7 @@ impl PurgeMany {
         let Some(victim) = self.victims.get_mut(self.purged.len()) else {
             return Step::Done(Ok(std::mem::take(&mut self.purged)));
         };
-        let call = victim.call(&self.keys);
+        let call = victim.call(&self.keys, self.is_indexed);
         let batch = call.batch();
         self.state = State::Removing(call);
         Step::Send(batch)
@@ -166,7 +168,7 @@ impl PurgeMany {
 }
 
 impl Victim {
-    fn call(&mut self, keys: &Keys) -> Call {
+    fn call(&mut self, keys: &Keys, is_indexed: bool) -> Call {
         let counts = [self.timers.len(), self.outbox.len(), self.spawns.len()];
         let mut arguments = vec![self.expected.to_string().into_bytes()];
         arguments.extend(counts.map(|count| count.to_string().into_bytes()));
@@ -176,7 +178,8 @@ impl Victim {
                 arguments.extend([field, value]);
             }
         }
-        let names = vec![
+        arguments.push(self.id.clone().into_bytes());
+        let mut names = vec![
             keys.execution(&self.id),
             keys.timers(),
             keys.outbox(),
@@ -185,6 +188,7 @@ impl Victim {
             keys.trace(&self.id),
             keys.trace_seq(&self.id),
         ];
+        names.extend(is_indexed.then(|| keys.index()));
         Call::new(&PURGE, names, arguments)
     }
 }

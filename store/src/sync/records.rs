@@ -1,8 +1,8 @@
 //! Whole executions: checks, status, fork, purge, sweep, listing.
 
 use crate::{
-    Cursor, Execution, ExecutionSummary, Listing, RedisStore, Settings, StoreError, Sweep,
-    SweptPage, Version, op,
+    Cursor, Execution, ExecutionSummary, ListFilter, Listing, OrderedCursor, OrderedPage,
+    RedisStore, Settings, StoreError, Sweep, SweptPage, Version, op,
     sync::{Connections, Reopening},
 };
 
@@ -88,6 +88,31 @@ impl<P: Connections> RedisStore<P> {
     /// [`StoreError::Io`]. Trying again is safe.
     pub fn ids_with_prefix(&mut self, id_prefix: &str) -> Result<Vec<String>, StoreError> {
         let operation = op::IdsWithPrefix::new(&self.settings, id_prefix);
+        self.run(operation)
+    }
+
+    /// A page of the executions in the order of their first commits, exactly `limit` of them while there are as many; only
+    /// with [`Index::Ordered`](crate::Index::Ordered), whose conditions it shares.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for a limit of 0, [`StoreError::Corrupt`], [`StoreError::Io`]. Trying again is safe.
+    pub fn list_ordered(
+        &mut self,
+        filter: &ListFilter,
+        limit: u32,
+        cursor: Option<OrderedCursor>,
+    ) -> Result<OrderedPage, StoreError> {
+        let operation = op::ListOrdered::new(&self.settings, filter.clone(), limit, cursor)?;
+        self.run(operation)
+    }
+
+    /// Brings the index in line with the rows: to be run once when the setting is turned on, and after another kind of
+    /// writer was there. How many entries were added or removed.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Refused`], [`StoreError::Io`]. Trying again is safe.
+    pub fn rebuild_index(&mut self) -> Result<u64, StoreError> {
+        let operation = op::RebuildIndex::new(&self.settings);
         self.run(operation)
     }
 

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 use store::{
     AsyncRedisStore, Commit, Committed, Cursor, DueTimer, Execution, ExecutionPage,
-    ExecutionSummary, ListFilter, Listing, OutboxEntry, RedisStore, Seq, Settings, SpawnEntry,
-    StoreError, Sweep, SweptPage, Version, aio, op::Operation, sync,
+    ExecutionSummary, ListFilter, Listing, OrderedCursor, OrderedPage, OutboxEntry, RedisStore,
+    Seq, Settings, SpawnEntry, StoreError, Sweep, SweptPage, Version, aio, op::Operation, sync,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -209,6 +209,27 @@ impl Twin {
         match self {
             Self::Sync(store) => store.purge(id, expected),
             Self::Async(runtime, store) => runtime.block_on(store.purge(id, expected)),
+        }
+    }
+
+    pub(crate) fn list_ordered(
+        &mut self,
+        filter: &ListFilter,
+        limit: u32,
+        cursor: Option<OrderedCursor>,
+    ) -> Result<OrderedPage> {
+        match self {
+            Self::Sync(store) => store.list_ordered(filter, limit, cursor),
+            Self::Async(runtime, store) => {
+                runtime.block_on(store.list_ordered(filter, limit, cursor))
+            }
+        }
+    }
+
+    pub(crate) fn rebuild_index(&mut self) -> Result<u64> {
+        match self {
+            Self::Sync(store) => store.rebuild_index(),
+            Self::Async(runtime, store) => runtime.block_on(store.rebuild_index()),
         }
     }
 

@@ -251,7 +251,7 @@ fn the_script_of_a_purge_gets_what_it_removes_and_nothing_else() {
     assert_eq!(channel, Channel::Shared);
     let names = "stm:exe:a* stm:timers stm:outbox stm:spawns stm:processed:a* stm:trace:a* stm:trace:seq:a*";
     assert!(
-        script[0].ends_with(&format!(" 7 {names} 3 1 1 0 a*\0P 7 {own}")),
+        script[0].ends_with(&format!(" 7 {names} 3 1 1 0 a*\0P 7 {own} a*")),
         "{script:?}"
     );
     assert!(done(purge.step(received(&[":1\n"]))).unwrap());
