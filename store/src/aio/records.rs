@@ -1,8 +1,8 @@
 //! Whole executions: checks, status, fork, purge, sweep, listing.
 
 use crate::{
-    AsyncRedisStore, Cursor, Execution, ExecutionSummary, ListFilter, Listing, OrderedCursor,
-    OrderedPage, Settings, StoreError, Sweep, SweptPage, Version,
+    AsyncRedisStore, Cursor, Execution, ExecutionPage, ExecutionSummary, ListFilter, Listing,
+    OrderedCursor, OrderedPage, Settings, StoreError, Sweep, SweptPage, Version,
     aio::{Connections, Reopening},
     op,
 };
@@ -39,6 +39,15 @@ impl<P: Connections> AsyncRedisStore<P> {
     /// [`StoreError::Corrupt`], [`StoreError::Io`]. Trying again is safe.
     pub async fn status(&mut self, id: &str) -> Result<Option<ExecutionSummary>, StoreError> {
         let operation = op::LoadStatus::new(&self.settings, id);
+        self.run(operation).await
+    }
+
+    /// Whether the execution with this id has handled this event.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub async fn is_processed(&mut self, id: &str, event_id: &str) -> Result<bool, StoreError> {
+        let operation = op::IsProcessed::new(&self.settings, id, event_id);
         self.run(operation).await
     }
 
@@ -95,6 +104,20 @@ impl<P: Connections> AsyncRedisStore<P> {
     /// [`StoreError::Io`]. Trying again is safe.
     pub async fn ids_with_prefix(&mut self, id_prefix: &str) -> Result<Vec<String>, StoreError> {
         let operation = op::IdsWithPrefix::new(&self.settings, id_prefix);
+        self.run(operation).await
+    }
+
+    /// A page of the executions that match; see [`op::ListExecutions`] for what a page is. `limit` is a hint.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub async fn list_executions(
+        &mut self,
+        filter: &ListFilter,
+        limit: u32,
+        cursor: Option<Cursor>,
+    ) -> Result<ExecutionPage, StoreError> {
+        let operation = op::ListExecutions::new(&self.settings, filter.clone(), limit, cursor);
         self.run(operation).await
     }
 
