@@ -11,6 +11,9 @@ const NOTHING: &str = "return 1";
 /// `INFO memory`, `INFO replication`, and a script that does nothing: whether the server would lose data or refuse
 /// commits.
 ///
+/// The policies that spare keys without a time to live are refused too: locks of a transport and what is retained for a time
+/// have one. A server that does not say its policy or its role passes.
+///
 /// It tells how things are now: a server that is configured anew or becomes a replica later is not noticed. A user who
 /// may not ask for `INFO` can not be told either: then the answer is [`StoreError::Refused`].
 #[derive(Debug)]
