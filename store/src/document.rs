@@ -101,6 +101,24 @@ impl Document for Execution {
     }
 }
 
+/// A document of which a second one can be made that goes on by itself.
+pub trait Forkable: Document + Sized {
+    /// The same under another id, without what ties it to others: a parent that waits for it, children that report to it.
+    #[must_use]
+    fn forked(&self, id: &str) -> Self;
+}
+
+impl Forkable for Execution {
+    fn forked(&self, id: &str) -> Self {
+        let mut fork = self.clone();
+        id.clone_into(&mut fork.id);
+        fork.parent_id = None;
+        fork.child_id = None;
+        fork.children.clear();
+        fork
+    }
+}
+
 /// Bytes of a row's end that a document keeps at most: beyond that the comparison costs what it saves.
 const TAIL_LEN_MAX: usize = 4096;
 

@@ -62,7 +62,7 @@ pub use self::{
     attempt::{Attempt, Resolution},
     commit::{Commit, Committed, Emit, Seq, SpawnIntent, TimerOp},
     dialect::Dialect,
-    document::{Document, RowTail},
+    document::{Document, Forkable, RowTail},
     entry::{
         Cursor, DueTimer, ExecutionPage, ExecutionSummary, ListFilter, OrderedCursor, OrderedPage,
         OutboxEntry, SpawnEntry, Sweep, SweptPage, Undated, UnreadableRow,

@@ -1,8 +1,8 @@
 //! Whole executions: checks, status, fork, purge, sweep, listing.
 
 use crate::{
-    AsyncRedisStore, Cursor, Execution, ExecutionPage, ExecutionSummary, ListFilter, Listing,
-    OrderedCursor, OrderedPage, Settings, StoreError, Sweep, SweptPage, Version,
+    AsyncRedisStore, Cursor, Execution, ExecutionPage, ExecutionSummary, Forkable, ListFilter,
+    Listing, OrderedCursor, OrderedPage, Settings, StoreError, Sweep, SweptPage, Version,
     aio::{Connections, Reopening},
     op,
 };
@@ -63,6 +63,19 @@ impl<P: Connections> AsyncRedisStore<P> {
     /// A dropped future may have stored the copy or not.
     pub async fn fork(&mut self, id: &str, new_id: &str) -> Result<Option<Execution>, StoreError> {
         let operation = op::Fork::new(&self.settings, id, new_id)?;
+        self.run(operation).await
+    }
+
+    /// As `fork`, for any kind of document.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn fork_as<D: Forkable>(
+        &mut self,
+        id: &str,
+        new_id: &str,
+    ) -> Result<Option<D>, StoreError> {
+        let operation = op::Fork::<D>::of(&self.settings, id, new_id)?;
         self.run(operation).await
     }
 

@@ -3,7 +3,10 @@
 use redis::{Value, cmd};
 
 use super::{Batch, Operation, Replies, Step, call::Call, over, reply, script::FORK, validate};
-use crate::{Execution, Settings, StoreError, Version, codec};
+use crate::{Execution, Forkable, RowTail, Settings, StoreError, Version};
+
+/// The version of a copy.
+const FIRST: Version = Version::new(1);
 
 /// `GET`, then one script: the execution as it stands, stored under a new id, if it still stands so and the new id is free.
 ///
@@ -13,18 +16,18 @@ use crate::{Execution, Settings, StoreError, Version, codec};
 /// one child of that name, not for two), dedupe marks (an event that is addressed to the copy is new to it) and the trace.
 /// A copy that is to wait for a time or for children of its own gets them with its next commit.
 #[derive(Debug)]
-pub struct Fork {
+pub struct Fork<D = Execution> {
     settings: Settings,
     id: String,
     new_id: String,
-    state: State,
+    state: State<D>,
 }
 
 #[derive(Debug)]
-enum State {
+enum State<D> {
     Reading,
     Copying {
-        copy: Box<Execution>,
+        copy: Box<D>,
         read: Version,
         call: Call,
     },
@@ -37,6 +40,16 @@ impl Fork {
     /// # Errors
     /// [`StoreError::Invalid`] for a new id whose keys could be another's.
     pub fn new(settings: &Settings, id: &str, new_id: &str) -> Result<Self, StoreError> {
+        Self::of(settings, id, new_id)
+    }
+}
+
+impl<D: Forkable> Fork<D> {
+    /// Of the document with the first id, under the second.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for a new id whose keys could be another's.
+    pub fn of(settings: &Settings, id: &str, new_id: &str) -> Result<Self, StoreError> {
         validate::execution_id(settings, "new id", new_id)?;
         Ok(Self {
             settings: settings.clone(),
@@ -59,21 +72,19 @@ impl Fork {
             field: None,
             reason,
         };
-        let mut copy = codec::decode_execution(&row).map_err(corrupt)?;
-        if copy.id != self.id {
-            return Err(corrupt(format!("holds execution {}", copy.id)));
+        let source_document = D::decode(&row, &self.settings).map_err(corrupt)?;
+        if source_document.id() != self.id {
+            return Err(corrupt(format!("holds execution {}", source_document.id())));
         }
-        let read = copy.version;
-        copy.id.clone_from(&self.new_id);
-        copy.parent_id = None;
-        copy.child_id = None;
-        copy.children.clear();
-        copy.version = Version::new(1);
+        let read = source_document.version();
+        let mut copy = source_document.forked(&self.new_id);
+        copy.set_version(FIRST);
         // A row that is nested too deeply to be written can be read, but not copied.
-        validate::execution(&copy)?;
-        let text = codec::encode_execution_in(self.settings.dialect(), &copy, copy.version);
+        copy.validate(&self.settings)?;
+        let text = copy.encode(FIRST, &self.settings)?;
+        copy.remember(RowTail::of(text.as_bytes(), FIRST));
         let retention = self.settings.retention_ms();
-        let lifetime = retention.filter(|_| copy.status.is_finished());
+        let lifetime = retention.filter(|_| copy.is_finished());
         let mut names = vec![source, target];
         names.extend(self.settings.is_indexed().then(|| keys.index()));
         let arguments = [
@@ -123,8 +134,8 @@ impl Fork {
     }
 }
 
-impl Operation for Fork {
-    type Output = Option<Execution>;
+impl<D: Forkable> Operation for Fork<D> {
+    type Output = Option<D>;
 
     fn step(&mut self, replies: Replies) -> Step<Self::Output> {
         match (std::mem::replace(&mut self.state, State::Over), replies) {

@@ -1,8 +1,8 @@
 //! Whole executions: checks, status, fork, purge, sweep, listing.
 
 use crate::{
-    Cursor, Execution, ExecutionPage, ExecutionSummary, ListFilter, Listing, OrderedCursor,
-    OrderedPage, RedisStore, Settings, StoreError, Sweep, SweptPage, Version, op,
+    Cursor, Execution, ExecutionPage, ExecutionSummary, Forkable, ListFilter, Listing,
+    OrderedCursor, OrderedPage, RedisStore, Settings, StoreError, Sweep, SweptPage, Version, op,
     sync::{Connections, Reopening},
 };
 
@@ -60,6 +60,19 @@ impl<P: Connections> RedisStore<P> {
     /// load of the new id tells.
     pub fn fork(&mut self, id: &str, new_id: &str) -> Result<Option<Execution>, StoreError> {
         let operation = op::Fork::new(&self.settings, id, new_id)?;
+        self.run(operation)
+    }
+
+    /// As `fork`, for any kind of document.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn fork_as<D: Forkable>(
+        &mut self,
+        id: &str,
+        new_id: &str,
+    ) -> Result<Option<D>, StoreError> {
+        let operation = op::Fork::<D>::of(&self.settings, id, new_id)?;
         self.run(operation)
     }
 
