@@ -11,7 +11,7 @@ use crate::{Execution, Settings, StoreError, Version, codec, op::validate};
 /// * The row is a JSON object in UTF-8 with a top-level integer member `version`, and `id`, `definition_id`, `status` if it
 ///   is to be listed.
 /// * [`decode`](Document::decode) of what [`encode`](Document::encode) wrote is the same document at that version.
-/// * [`encode`](Document::encode) is deterministic: bytes are compared to find out whether a commit landed.
+/// * Nothing that JSON can not say is left out or changed in silence: `encode` refuses it.
 pub trait Document {
     /// Its name; part of key names.
     fn id(&self) -> &str;

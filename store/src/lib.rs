@@ -42,6 +42,7 @@ mod driver;
 mod entry;
 mod error;
 mod execution;
+mod instance;
 mod listing;
 mod settings;
 
@@ -69,6 +70,7 @@ pub use self::{
     },
     error::{FailedCommand, Rejection, StoreError, Unfit},
     execution::{ChildState, Event, Execution, Status, Unknown, Version},
+    instance::Instance,
     listing::{Listing, SEEN_MAX_DEFAULT},
     settings::{CommitPath, Index, RETENTION_MIN, Settings, Strictness, TRACE_MAX_DEFAULT},
 };

@@ -6,14 +6,20 @@
     reason = "a test that can not go on has failed; the lint spares test functions only"
 )]
 
+#[path = "store/atomic.rs"]
+mod atomic;
 #[path = "store/backend.rs"]
 mod backend;
 #[path = "store/checks.rs"]
 mod checks;
 #[path = "store/commits.rs"]
 mod commits;
+#[path = "store/creation.rs"]
+mod creation;
 #[path = "store/dialects.rs"]
 mod dialects;
+#[path = "store/documents.rs"]
+mod documents;
 #[path = "store/faults.rs"]
 mod faults;
 #[path = "store/foreign.rs"]
@@ -28,12 +34,20 @@ mod keyspace;
 mod listing;
 #[path = "store/meddling.rs"]
 mod meddling;
+#[path = "store/naive.rs"]
+mod naive;
+#[path = "store/numbers.rs"]
+mod numbers;
 #[path = "store/purge.rs"]
 mod purge;
 #[path = "store/relay.rs"]
 mod relay;
+#[path = "store/resolving.rs"]
+mod resolving;
 #[path = "store/spellings.rs"]
 mod spellings;
+#[path = "store/tails.rs"]
+mod tails;
 #[path = "store/transport.rs"]
 mod transport;
 #[path = "store/transport_faults.rs"]

@@ -3,17 +3,20 @@
 //! Two spellings live side by side: rows and events are compact with raw UTF-8 ([`Spelling::Compact`]); the envelope of an
 //! outbox entry, spawns and trace steps have blanks after separators and nothing but ASCII ([`Spelling::Spaced`]).
 
+mod instance;
 mod members;
 mod model;
 mod number;
 mod parse;
 mod print;
+mod strict;
 mod tail;
 
 use serde_json::{Map, Value};
 
 pub(crate) use self::model::{PRIORITY_MAX, created_at, event_depth};
 pub use self::{
+    instance::{decode_instance, encode_instance},
     model::{
         decode_event, decode_execution, decode_summary, encode_event, encode_execution,
         encode_execution_in, execution_depth,

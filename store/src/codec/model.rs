@@ -288,7 +288,7 @@ pub(crate) fn created_at(row: &[u8]) -> Option<f64> {
     members.get("created_at").and_then(seconds)
 }
 
-fn status(value: &Value) -> Result<Status, String> {
+pub(super) fn status(value: &Value) -> Result<Status, String> {
     value
         .as_str()
         .and_then(Status::from_name)

@@ -1,7 +1,5 @@
 //! Where a row's version stands, found without building the row's values.
 
-use serde_json::Value;
-
 use super::{Surrogates, parse};
 
 /// The text from the separator in front of the last top-level member `version` to the end of the row; none if there is no
@@ -59,8 +57,7 @@ fn end_of_text(bytes: &[u8], start: usize) -> Option<usize> {
 fn is_version(quoted: &str) -> bool {
     quoted == r#""version""#
         || quoted.contains('\\')
-            && parse(quoted.as_bytes(), Surrogates::Replace)
-                .is_ok_and(|name| name == Value::from("version"))
+            && parse(quoted.as_bytes(), Surrogates::Replace).is_ok_and(|name| name == "version")
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Copies under a new id, and status by id.
 
 use serde_json::json;
-use store::{ChildState, Event, Execution, Rejection, Settings, Status, StoreError, Version};
+use store::{
+    ChildState, Event, Execution, Instance, Rejection, Settings, Status, StoreError, Version,
+};
 
 use crate::{
     backend::{Protocol, ask},
@@ -199,5 +201,26 @@ fn a_status_is_there_where_a_summary_is() {
                 "{row}"
             );
         }
+    });
+}
+
+#[test]
+fn a_document_of_ones_own_has_a_status_and_can_be_forked() {
+    with_each(|backend, side| {
+        let mut store = side.store(backend);
+        let mut cart = Instance::new("cart", "shop", vec![1, 2]);
+        cart.parent_id = Some("p".to_owned());
+        cart.status = Status::Done;
+        store.commit(&mut cart, &everything("e")).unwrap();
+        assert_eq!(store.status("cart").unwrap().unwrap().status, Status::Done);
+        let mut copy: Instance<Vec<i32>> = store.fork_as("cart", "copy").unwrap().unwrap();
+        assert_eq!(
+            (copy.version.get(), &copy.state, &copy.parent_id),
+            (1, &cart.state, &None)
+        );
+        copy.state.push(3);
+        store.commit(&mut copy, &everything("e")).unwrap();
+        assert!(store.purge("cart", cart.version).unwrap());
+        assert_eq!(store.ids_with_prefix("").unwrap(), ["copy"]);
     });
 }

@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 use store::{
-    AsyncRedisStore, Commit, Committed, Cursor, DueTimer, Execution, ExecutionPage,
-    ExecutionSummary, ListFilter, Listing, OrderedCursor, OrderedPage, OutboxEntry, RedisStore,
-    Seq, Settings, SpawnEntry, StoreError, Sweep, SweptPage, Version, aio, op::Operation, sync,
+    AsyncRedisStore, Attempt, Commit, Committed, Cursor, Document, DueTimer, Execution,
+    ExecutionPage, ExecutionSummary, Forkable, ListFilter, Listing, OrderedCursor, OrderedPage,
+    OutboxEntry, RedisStore, Resolution, Seq, Settings, SpawnEntry, StoreError, Sweep, SweptPage,
+    Version, aio, op::Operation, sync,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -108,21 +109,61 @@ impl Twin {
         }
     }
 
-    pub(crate) fn save(&mut self, execution: &mut Execution) -> Result<Committed> {
+    pub(crate) fn load_as<D: Document>(&mut self, id: &str) -> Result<Option<D>> {
         match self {
-            Self::Sync(store) => store.save(execution),
-            Self::Async(runtime, store) => runtime.block_on(store.save(execution)),
+            Self::Sync(store) => store.load_as(id),
+            Self::Async(runtime, store) => runtime.block_on(store.load_as(id)),
         }
     }
 
-    pub(crate) fn commit(
+    pub(crate) fn load_for_event_as<D: Document>(
         &mut self,
-        execution: &mut Execution,
+        id: &str,
+        event_id: &str,
+    ) -> Result<Option<(D, bool)>> {
+        match self {
+            Self::Sync(store) => store.load_for_event_as(id, event_id),
+            Self::Async(runtime, store) => runtime.block_on(store.load_for_event_as(id, event_id)),
+        }
+    }
+
+    pub(crate) fn save<D: Document>(&mut self, document: &mut D) -> Result<Committed> {
+        match self {
+            Self::Sync(store) => store.save(document),
+            Self::Async(runtime, store) => runtime.block_on(store.save(document)),
+        }
+    }
+
+    pub(crate) fn commit<D: Document>(
+        &mut self,
+        document: &mut D,
         commit: &Commit,
     ) -> Result<Committed> {
         match self {
-            Self::Sync(store) => store.commit(execution, commit),
-            Self::Async(runtime, store) => runtime.block_on(store.commit(execution, commit)),
+            Self::Sync(store) => store.commit(document, commit),
+            Self::Async(runtime, store) => runtime.block_on(store.commit(document, commit)),
+        }
+    }
+
+    pub(crate) fn create<D: Document>(
+        &mut self,
+        document: &mut D,
+        commit: &Commit,
+    ) -> Result<Committed> {
+        match self {
+            Self::Sync(store) => store.create(document, commit),
+            Self::Async(runtime, store) => runtime.block_on(store.create(document, commit)),
+        }
+    }
+
+    pub(crate) fn resolve<D: Document>(
+        &mut self,
+        document: &mut D,
+        attempt: &Attempt,
+    ) -> Result<Resolution> {
+        match self {
+            Self::Sync(store) => store.resolve(document, attempt),
+            Self::Async(runtime, store) => runtime.block_on(store.resolve(document, attempt)),
         }
     }
 
@@ -251,6 +292,13 @@ impl Twin {
         match self {
             Self::Sync(store) => store.fork(id, new_id),
             Self::Async(runtime, store) => runtime.block_on(store.fork(id, new_id)),
+        }
+    }
+
+    pub(crate) fn fork_as<D: Forkable>(&mut self, id: &str, new_id: &str) -> Result<Option<D>> {
+        match self {
+            Self::Sync(store) => store.fork_as(id, new_id),
+            Self::Async(runtime, store) => runtime.block_on(store.fork_as(id, new_id)),
         }
     }
 
