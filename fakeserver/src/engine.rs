@@ -15,6 +15,7 @@ use crate::keyspace::{DbIndex, Keyspace};
 use crate::latency_events::LatencyEvents;
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
+use crate::reply_buffer::ReplyBuffer;
 use crate::running::{Interlude, Running};
 use crate::session::{Session, SessionId, Silence, Sink};
 use crate::sleep::Sleep;
@@ -190,6 +191,9 @@ impl Engine {
             connected_at: now.micros(),
             active_at: now.micros(),
             last_command: None,
+            received: 0,
+            unsent: 0,
+            reply_buffer: ReplyBuffer::new(now),
         };
         self.sessions.insert(id, Box::new(session));
         if self.sessions.len() as i64 > self.config.maxclients {
@@ -245,6 +249,7 @@ impl Engine {
         if let Sink::Wire(bytes) = &mut session.sink {
             self.stats.writes += 1;
             self.stats.output_bytes += bytes.len() as u64;
+            session.reply_buffer.fill(bytes.len(), self.now);
             if out.is_empty() {
                 std::mem::swap(out, bytes);
             } else {
@@ -254,6 +259,13 @@ impl Engine {
         Transmit {
             close: session.closing,
             more: session.held_back,
+        }
+    }
+
+    /// Tells how much of what was taken for a session its peer has left untaken so far: it counts as output that waits.
+    pub fn set_unsent(&mut self, id: SessionId, bytes: usize) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.unsent = bytes;
         }
     }
 
@@ -474,6 +486,7 @@ impl Engine {
             return;
         };
         let mut decoder = std::mem::take(&mut session.decoder);
+        session.received = decoder.buffered().received;
         loop {
             let Some(session) = self.sessions.get_mut(&id) else {
                 return;

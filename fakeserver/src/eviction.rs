@@ -2,7 +2,7 @@
 
 use crate::command::setting;
 use crate::engine::Engine;
-use crate::keyspace::{DbIndex, Tracking};
+use crate::keyspace::{DbIndex, LazyFree, Tracking};
 use crate::value::{Blob, number};
 
 /// Candidates that are kept from one choice to the next.
@@ -88,6 +88,14 @@ impl Engine {
             Tracking::Recency
         };
         self.keyspace.set_tracking(tracking);
+        let is_on = |name: &str| setting(&self.config, name).as_bytes() == b"yes";
+        self.keyspace.lazy_free = LazyFree {
+            eviction: is_on("lazyfree-lazy-eviction"),
+            expire: is_on("lazyfree-lazy-expire"),
+            server_del: is_on("lazyfree-lazy-server-del"),
+            user_del: is_on("lazyfree-lazy-user-del"),
+            user_flush: is_on("lazyfree-lazy-user-flush"),
+        };
         self.keyspace.count_bytes(self.config.maxmemory > 0);
         self.schedule_idle_check();
     }

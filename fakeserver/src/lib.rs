@@ -37,6 +37,7 @@ mod payload;
 mod pubsub;
 #[cfg(feature = "redis")]
 pub mod redis_client;
+mod reply_buffer;
 mod running;
 #[cfg(feature = "lua")]
 mod script;

@@ -191,8 +191,12 @@ fn progress(
         && let Poll::Ready(written) = Pin::new(writer).poll_write(cx, out.unsent())
     {
         out.sent += written?;
+        if out.is_sent() {
+            out.tell_unsent(session);
+        }
         return Poll::Ready(Ok(true));
     }
+    out.tell_unsent(session);
     if out.transmit.close {
         return Poll::Pending;
     }
@@ -209,6 +213,8 @@ struct Output {
     /// Other connections are to be closed first: Redis closes a killed client before it answers the one who killed it
     /// (networking.c, `freeClient`), so whoever has read the reply finds that connection closed.
     after_others: bool,
+    /// What the engine was told to be unsent.
+    told: usize,
 }
 
 impl Output {
@@ -218,6 +224,17 @@ impl Output {
 
     fn unsent(&self) -> &[u8] {
         &self.bytes[self.sent..]
+    }
+
+    /// Lets the engine know what a peer that reads slowly has not taken.
+    fn tell_unsent(&mut self, session: &OpenSession<'_>) {
+        let unsent = self.unsent().len();
+        if self.told != unsent {
+            self.told = unsent;
+            session
+                .shared
+                .enter(|engine, _| engine.set_unsent(session.id, unsent));
+        }
     }
 
     /// Takes over what the engine has for the session.

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use crate::blocking::Blocked;
 use crate::command::Row;
 use crate::keyspace::DbIndex;
+use crate::reply_buffer::ReplyBuffer;
 use crate::value::Blob;
 use crate::wire::{Protocol, Reply, Request, RequestDecoder, encode};
 
@@ -79,9 +80,14 @@ pub(crate) struct Session {
     /// Since when more than the soft limit of output has waited, microseconds since the epoch.
     pub soft_limit_since: Option<i64>,
     pub decoder: RequestDecoder,
+    /// Bytes of the input that the running batch was read from.
+    pub received: usize,
     /// Requests of a driver without a byte stream that arrived while the session was blocked.
     pub pending: VecDeque<Request>,
     pub sink: Sink,
+    /// What the driver has taken of the output and the peer does not take, in bytes.
+    pub unsent: usize,
+    pub reply_buffer: ReplyBuffer,
     /// When the connection was made and when it last sent a command, microseconds since the epoch.
     pub connected_at: i64,
     pub active_at: i64,
@@ -135,7 +141,7 @@ impl Session {
     /// Bytes that wait to be sent.
     pub(crate) fn output_len(&self) -> usize {
         match &self.sink {
-            Sink::Wire(out) => out.len(),
+            Sink::Wire(out) => self.unsent + out.len(),
             Sink::Values(_) => 0,
         }
     }

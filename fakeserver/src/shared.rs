@@ -97,6 +97,10 @@ impl Shared {
     pub(crate) fn tick(&self) -> Option<Timestamp> {
         self.enter(|engine, now| {
             engine.handle_timeout(now);
+            if engine.monitors_latency() {
+                let took = self.clock.now().micros() - now.micros();
+                engine.note_expire_cycle(took);
+            }
             let next = engine.poll_timeout();
             let micros = next.map_or(i64::MAX, Timestamp::micros);
             self.timer_at.store(micros, Relaxed);

@@ -76,15 +76,29 @@ impl Engine {
 
     /// Notes that a command took long, if it did.
     pub(crate) fn note_latency(&mut self, row: &Row, micros: i64) {
-        let (threshold, millis) = (self.config.latency_monitor_threshold, micros / 1000);
-        if threshold <= 0 || millis < threshold {
-            return;
-        }
         let event = if row.has(Flag::Fast) {
             "fast-command"
         } else {
             "command"
         };
+        self.note_event(event, micros);
+    }
+
+    /// Notes that it took long to remove due keys in the background, if it did.
+    pub(crate) fn note_expire_cycle(&mut self, micros: i64) {
+        self.note_event("expire-cycle", micros);
+    }
+
+    /// Whether anybody wants to know what takes long.
+    pub(crate) fn monitors_latency(&self) -> bool {
+        self.config.latency_monitor_threshold > 0
+    }
+
+    fn note_event(&mut self, event: &'static str, micros: i64) {
+        let millis = micros / 1000;
+        if !self.monitors_latency() || millis < self.config.latency_monitor_threshold {
+            return;
+        }
         let at = self.now.seconds();
         self.latency_events.add(event, Sample { at, millis });
     }

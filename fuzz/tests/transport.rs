@@ -12,7 +12,7 @@ fn explore(duel: &Duel, faults: Faults) -> Exploration {
     Explorer::new()
         .faults(faults)
         .explore(duel, every, budget)
-        .unwrap()
+        .expect("the duel can be explored")
 }
 
 // C27

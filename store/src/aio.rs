@@ -26,6 +26,7 @@ use crate::{
     driver::{
         Entry, NOT_ONE_CONNECTION, Pinning, RESPONSE_TIMEOUT_DEFAULT, forgets_watches, replies_of,
     },
+    keys::Keys,
     op::{self, Batch, Channel, Operation, Replies, Step},
 };
 
@@ -49,6 +50,30 @@ pub trait Connections: Send {
 
     /// A batch on this channel got no reply.
     fn lost(&mut self, channel: Channel);
+
+    /// From now on operations use these keys; called before each of a store's.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if these connections can not reach all of them together.
+    fn aim(&mut self, keys: &Keys) -> Result<(), StoreError> {
+        let _ = keys;
+        Ok(())
+    }
+
+    /// Sends a batch that needs no connection of its own. What may have run is not to be sent again.
+    fn exchange(&mut self, batch: &Batch) -> impl Future<Output = Replies> + Send {
+        async {
+            match self.shared().await {
+                Ok(connection) => send(connection, batch).await,
+                Err(unsent) => Replies::Unsent(unsent),
+            }
+        }
+    }
+
+    /// A batch on the pinned connection was answered so.
+    fn answered(&mut self, replies: &Replies) {
+        let _ = replies;
+    }
 }
 
 /// One connection that belongs to the store and to nobody else: no clone of it may be used while the store lives.
@@ -258,16 +283,25 @@ impl<P: Connections> Link<P> {
         }
     }
 
+    /// Names the keys that the next operation uses; a store does so before each of its own.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if the connections can not reach all of them together.
+    pub fn aim(&mut self, settings: &Settings) -> Result<(), StoreError> {
+        self.connections.aim(settings.keys())
+    }
+
     async fn exchange(&mut self, batch: &Batch, pinning: &mut Pinning) -> Replies {
         let replies = match batch.channel() {
-            Channel::Shared => match self.connections.shared().await {
-                Ok(connection) => send(connection, batch).await,
-                Err(unsent) => Replies::Unsent(unsent),
-            },
-            Channel::Pinned => match self.pin(pinning).await {
-                Ok(connection) => send(connection, batch).await,
-                Err(unsent) => Replies::Unsent(unsent),
-            },
+            Channel::Shared => self.connections.exchange(batch).await,
+            Channel::Pinned => {
+                let replies = match self.pin(pinning).await {
+                    Ok(connection) => send(connection, batch).await,
+                    Err(unsent) => Replies::Unsent(unsent),
+                };
+                self.connections.answered(&replies);
+                replies
+            }
         };
         if let Replies::Lost(_) = replies {
             self.connections.lost(batch.channel());
@@ -388,6 +422,24 @@ impl AsyncRedisStore<Reopening> {
     }
 }
 
+#[cfg(feature = "cluster")]
+impl AsyncRedisStore<crate::cluster::aio::Cluster> {
+    /// Over connections of its own to the nodes of the Redis Cluster that these belong to, opened when they are needed; see
+    /// [`crate::cluster`].
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for a prefix without a `{tag}`, [`StoreError::Io`] for a malformed address.
+    pub fn cluster<T: redis::IntoConnectionInfo>(
+        nodes: impl IntoIterator<Item = T>,
+        settings: Settings,
+    ) -> Result<Self, StoreError> {
+        let connections = crate::cluster::aio::Cluster::new(nodes)?;
+        let mut store = Self::with_connections(connections, settings);
+        store.link.aim(&store.settings)?;
+        Ok(store)
+    }
+}
+
 impl<P: Connections> AsyncRedisStore<P> {
     /// Over connections of any source.
     pub fn with_connections(connections: P, settings: Settings) -> Self {
@@ -404,11 +456,17 @@ impl<P: Connections> AsyncRedisStore<P> {
         self
     }
 
+    #[cfg(feature = "cluster")]
+    pub(crate) fn set_settings(&mut self, settings: Settings) {
+        self.settings = settings;
+    }
+
     /// Runs an operation of one's own.
     ///
     /// # Errors
     /// Those of the operation.
     pub async fn run<O: Operation>(&mut self, operation: O) -> Result<O::Output, StoreError> {
+        self.link.aim(&self.settings)?;
         run(&mut self.link, operation).await
     }
 

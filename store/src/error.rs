@@ -83,6 +83,18 @@ pub enum StoreError {
         /// The rule that it breaks.
         reason: Rejection,
     },
+    /// A sharded store has another number of partitions than it was opened with. Nothing was written.
+    ///
+    /// Retry: useless; open it with the number that it has.
+    #[error("{key} says {found}, not {expected}")]
+    Layout {
+        /// The key that holds the layout.
+        key: String,
+        /// The layout that was asked for.
+        expected: String,
+        /// The layout of the store.
+        found: String,
+    },
     /// The server answered with an error (out of memory, read only, no permission, still loading). Nothing was written.
     ///
     /// Retry: safe; useful once the cause is gone.

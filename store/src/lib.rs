@@ -9,6 +9,7 @@
 //! * [`execution`](Execution), [`commit`](Commit), entries: the types that go in and come out.
 //! * [`keys`]: names of keys. [`codec`]: values to types and back.
 //! * [`op`]: the calls as state machines. `sync`, `aio`: their drivers.
+//! * `cluster`, `sharded` (feature `cluster`): connections to a Redis Cluster; a store over many slots.
 //! * [`transport`]: queues of events beside the store, with the same drivers.
 //! * [`StoreError`]: what can go wrong, and whether trying again is safe.
 //!
@@ -48,9 +49,13 @@ mod settings;
 
 #[cfg(feature = "async")]
 pub mod aio;
+#[cfg(feature = "cluster")]
+pub mod cluster;
 pub mod codec;
 pub mod keys;
 pub mod op;
+#[cfg(feature = "cluster")]
+pub mod sharded;
 #[cfg(feature = "sync")]
 pub mod sync;
 pub mod transport;

@@ -101,6 +101,14 @@ impl Settings {
         Self::in_dialect(dialect, dialect.prefix()).expect("the default prefix keeps the rules")
     }
 
+    /// The same under other keys.
+    #[cfg(feature = "cluster")]
+    #[must_use]
+    pub(crate) fn under(mut self, keys: Keys) -> Self {
+        self.keys = keys;
+        self
+    }
+
     /// Sets which input is refused.
     #[must_use]
     pub fn strictness(mut self, strictness: Strictness) -> Self {

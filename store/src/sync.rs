@@ -13,6 +13,7 @@ use crate::{
     driver::{
         Entry, NOT_ONE_CONNECTION, Pinning, RESPONSE_TIMEOUT_DEFAULT, forgets_watches, replies_of,
     },
+    keys::Keys,
     op::{self, Batch, Channel, Operation, Replies, Step},
 };
 
@@ -36,6 +37,28 @@ pub trait Connections {
 
     /// A batch on this channel got no reply.
     fn lost(&mut self, channel: Channel);
+
+    /// From now on operations use these keys; called before each of a store's.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if these connections can not reach all of them together.
+    fn aim(&mut self, keys: &Keys) -> Result<(), StoreError> {
+        let _ = keys;
+        Ok(())
+    }
+
+    /// Sends a batch that needs no connection of its own. What may have run is not to be sent again.
+    fn exchange(&mut self, batch: &Batch) -> Replies {
+        match self.shared() {
+            Ok(connection) => send(connection, batch),
+            Err(unsent) => Replies::Unsent(unsent),
+        }
+    }
+
+    /// A batch on the pinned connection was answered so.
+    fn answered(&mut self, replies: &Replies) {
+        let _ = replies;
+    }
 }
 
 /// One connection that belongs to the store and to nobody else.
@@ -184,12 +207,17 @@ impl<P: Connections> Link<P> {
         }
     }
 
+    /// Names the keys that the next operation uses; a store does so before each of its own.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if the connections can not reach all of them together.
+    pub fn aim(&mut self, settings: &Settings) -> Result<(), StoreError> {
+        self.connections.aim(settings.keys())
+    }
+
     fn exchange(&mut self, batch: &Batch, pinning: &mut Pinning) -> Replies {
-        let sent = match batch.channel() {
-            Channel::Shared => self
-                .connections
-                .shared()
-                .map(|connection| send(connection, batch)),
+        let replies = match batch.channel() {
+            Channel::Shared => self.connections.exchange(batch),
             Channel::Pinned => {
                 let connection = match pinning.enter(&mut self.tainted) {
                     Entry::Lost => {
@@ -201,10 +229,12 @@ impl<P: Connections> Link<P> {
                         .and_then(|()| self.connections.pinned()),
                     Entry::Clean => self.connections.pinned(),
                 };
-                connection.map(|connection| send(connection, batch))
+                let sent = connection.map(|connection| send(connection, batch));
+                let replies = sent.unwrap_or_else(Replies::Unsent);
+                self.connections.answered(&replies);
+                replies
             }
         };
-        let replies = sent.unwrap_or_else(Replies::Unsent);
         if let Replies::Lost(_) = replies {
             self.connections.lost(batch.channel());
         }
@@ -296,6 +326,24 @@ impl RedisStore<Reopening> {
     }
 }
 
+#[cfg(feature = "cluster")]
+impl RedisStore<crate::cluster::sync::Cluster> {
+    /// Over connections of its own to the nodes of the Redis Cluster that these belong to, opened when they are needed; see
+    /// [`crate::cluster`].
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for a prefix without a `{tag}`, [`StoreError::Io`] for a malformed address.
+    pub fn cluster<T: redis::IntoConnectionInfo>(
+        nodes: impl IntoIterator<Item = T>,
+        settings: Settings,
+    ) -> Result<Self, StoreError> {
+        let connections = crate::cluster::sync::Cluster::new(nodes)?;
+        let mut store = Self::with_connections(connections, settings);
+        store.link.aim(&store.settings)?;
+        Ok(store)
+    }
+}
+
 impl<P: Connections> RedisStore<P> {
     /// Over connections of any source.
     pub fn with_connections(connections: P, settings: Settings) -> Self {
@@ -312,11 +360,17 @@ impl<P: Connections> RedisStore<P> {
         self
     }
 
+    #[cfg(feature = "cluster")]
+    pub(crate) fn set_settings(&mut self, settings: Settings) {
+        self.settings = settings;
+    }
+
     /// Runs an operation of one's own.
     ///
     /// # Errors
     /// Those of the operation.
     pub fn run<O: Operation>(&mut self, operation: O) -> Result<O::Output, StoreError> {
+        self.link.aim(&self.settings)?;
         run(&mut self.link, operation)
     }
 

@@ -2,6 +2,7 @@
 //!
 //! # Layout
 //! * [`server`]: the fake in memory, the fake over TCP and the real redis-server behind one door
+//! * [`cluster`]: a real Redis Cluster
 //! * [`raw`], [`frame`], [`compare`]: a connection of bytes, replies taken apart, and when two count as the same
 //! * [`peer`]: the Python store and transport in a process of their own
 //! * [`transcript`]: `.resp` files, run and recorded
@@ -9,6 +10,7 @@
 //! * [`program`]: random programs drawn from the command table
 //! * [`differential`]: two servers, one program; [`mutants`]: faulty engines that it has to notice
 
+pub mod cluster;
 pub mod compare;
 pub mod compatibility;
 pub mod differential;

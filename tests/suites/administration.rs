@@ -133,3 +133,104 @@ fn command_and_its_subcommands_tell_of_the_same_commands() {
         assert_eq!(listed, &names | &subcommands);
     });
 }
+
+/// The value of a field of INFO, or of a client's line.
+fn field(text: &str, name: &str) -> i64 {
+    let text = text.replace("\\x0d\\x0a", " ");
+    let words = text.split(' ');
+    let found = words.filter_map(|word| word.split_once(['=', ':']));
+    let mut values = found.filter(|(field, _)| *field == name);
+    values
+        .next()
+        .and_then(|(_, value)| value.parse().ok())
+        .unwrap()
+}
+
+fn lazily_freed(raw: &mut Raw) -> i64 {
+    field(&call(raw, "INFO memory"), "lazyfreed_objects")
+}
+
+#[test]
+fn values_that_are_freed_in_the_background_are_counted() {
+    // The setting, what is asked, and how many of the values count without the setting and with it.
+    const CASES: &[(&str, &[&str], [i64; 2])] = &[
+        ("user-del", &["UNLINK hash"], [1, 1]),
+        ("user-del", &["UNLINK hash hash other"], [1, 1]),
+        ("user-del", &["DEL hash"], [0, 1]),
+        ("user-del", &["UNLINK small"], [0, 0]),
+        ("user-del", &["HDEL hash f1"], [0, 0]),
+        ("server-del", &["DEL hash"], [0, 0]),
+        ("server-del", &["SET hash 1"], [0, 1]),
+        ("server-del", &["RENAME small hash"], [0, 1]),
+        ("server-del", &["RENAME hash small"], [0, 0]),
+        ("server-del", &["MOVE hash 1"], [0, 0]),
+        ("server-del", &["COPY small hash REPLACE"], [0, 1]),
+        ("server-del", &["SUNIONSTORE hash nosuch"], [0, 1]),
+        ("expire", &["PEXPIREAT hash 1"], [0, 1]),
+        ("user-flush", &["FLUSHALL"], [0, 2]),
+        ("user-flush", &["FLUSHDB"], [0, 2]),
+        ("user-flush", &["FLUSHDB SYNC"], [0, 0]),
+        ("user-flush", &["FLUSHALL ASYNC"], [2, 2]),
+    ];
+    const MAKE: &str = "for i = 1, 65 do redis.call('HSET', 'hash', 'f' .. i, ('x'):rep(65)) end \
+                        redis.call('HSET', 'small', 'f', 'v')";
+    Backend::each(|backend| {
+        let mut raw = backend.raw();
+        for (setting, requests, counts) in CASES {
+            for (value, count) in ["no", "yes"].into_iter().zip(counts) {
+                call(&mut raw, "FLUSHALL SYNC");
+                raw.call(&["EVAL", MAKE, "0"]);
+                let setting = format!("CONFIG SET lazyfree-lazy-{setting}");
+                call(&mut raw, &format!("{setting} {value}"));
+                let before = lazily_freed(&mut raw);
+                for request in *requests {
+                    call(&mut raw, request);
+                }
+                call(&mut raw, &format!("{setting} no"));
+                let until = Instant::now() + PATIENCE;
+                // Another thread counts it in the real server.
+                while lazily_freed(&mut raw) < before + count && Instant::now() < until {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                let freed = lazily_freed(&mut raw) - before;
+                assert_eq!(freed, *count, "{setting} {value}: {requests:?}");
+            }
+        }
+        call(&mut raw, "CONFIG RESETSTAT");
+        assert_eq!(lazily_freed(&mut raw), 0);
+    });
+}
+
+#[test]
+fn a_client_is_told_what_its_buffers_take() {
+    const FIELDS: [&str; 5] = ["qbuf", "qbuf-free", "argv-mem", "multi-mem", "obl"];
+    let figures = |text: &str| FIELDS.map(|name| field(text, name));
+    Backend::each(|backend| {
+        let (mut raw, mut other) = (backend.raw(), backend.raw());
+        let id = call(&mut raw, "CLIENT ID").replace(':', "");
+        let list = format!("CLIENT LIST ID {id}");
+        assert_eq!(figures(&call(&mut other, &list)), [0, 20474, 0, 0, 0]);
+        let own = call(&mut raw, "CLIENT INFO");
+        assert_eq!(figures(&own), [26, 20448, 10, 0, 0]);
+        assert_eq!(
+            field(&own, "tot-mem") - field(&own, "rbs"),
+            768 + 20480 + 26
+        );
+        call(&mut raw, "MULTI");
+        call(&mut raw, "SET a b");
+        call(&mut raw, "GET a");
+        let queued = call(&mut other, &list);
+        assert_eq!(figures(&queued), [0, 20474, 0, 49, 0]);
+        assert_eq!(
+            field(&queued, "tot-mem") - field(&queued, "rbs"),
+            768 + 20480 + 49 + 48
+        );
+        call(&mut raw, "DISCARD");
+        raw.send(b"*2\r\n$3\r\nGET\r\n$100\r\nabc");
+        while field(&call(&mut other, &list), "qbuf") == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let half = call(&mut other, &list);
+        assert_eq!(figures(&half), [3, 20471, 3, 0, 0]);
+    });
+}

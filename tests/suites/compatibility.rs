@@ -62,6 +62,7 @@ const REMARKS: &[Remark] = &[
     remark("module|load",         ALL,  Kind::Refused, "modules are not allowed, as by default"),
     remark("module|loadex",       ALL,  Kind::Refused, "modules are not allowed, as by default"),
     remark("module|unload",       ALL,  Kind::Refused, "modules are not allowed, as by default"),
+    remark("replconf",            ALL,  Kind::AnswersOnly, "no replica follows"),
     remark("script|kill",         ALL,  Kind::Refused, "no script runs while others are served"),
     remark("function|kill",       ALL,  Kind::Refused, "no script runs while others are served"),
     remark("shutdown", &["SAVE"],  Kind::AnswersOnly, "no file is written"),

@@ -54,6 +54,8 @@ mod transport;
 mod transport_faults;
 #[path = "store/transport_golden.rs"]
 mod transport_golden;
+#[path = "store/transport_model.rs"]
+mod transport_model;
 #[path = "store/transport_naive.rs"]
 mod transport_naive;
 #[path = "store/twin.rs"]

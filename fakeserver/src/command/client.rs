@@ -1,6 +1,7 @@
 //! CLIENT: what connections are called, what they do, and how one client acts upon others.
 
 use super::client_kill::kill;
+use super::client_memory::Buffers;
 use super::hello::set_name;
 use super::introspect::{help, subcommand_syntax};
 use super::{Command, CommandResult, ControlCall, Flag, KeySpec, Words};
@@ -8,9 +9,9 @@ use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::pause::PauseMode;
 use crate::pubsub::Topic;
-use crate::session::{Session, SessionId, Silence, Sink};
+use crate::session::{Session, SessionId, Silence};
 use crate::value::number;
-use crate::wire::{Protocol, Reply, Request};
+use crate::wire::{Protocol, Reply};
 use Flag::*;
 
 #[rustfmt::skip]
@@ -262,24 +263,8 @@ fn describe(call: &ControlCall<'_>, session: &Session) -> String {
         .transaction
         .as_ref()
         .map(|transaction| &transaction.queue);
-    let queue_bytes: usize = queue
-        .into_iter()
-        .flatten()
-        .map(|queued| queued.request.bytes_len())
-        .sum();
-    // The running request has left the decoder, but Redis still counts it.
-    let own = (id == call.session).then_some(call.request);
-    let input = own.map_or(session.decoder.pending_len(), encoded_len);
-    let arguments = own.map_or(0, Request::bytes_len);
-    let (output, output_capacity) = match &session.sink {
-        Sink::Wire(bytes) => (bytes.len(), bytes.capacity()),
-        Sink::Values(replies) => (0, replies.capacity()),
-    };
-    let total = size_of::<Session>() + input + arguments + queue_bytes + output_capacity;
     format!(
-        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} qbuf={input} \
-         qbuf-free=0 argv-mem={arguments} multi-mem={queue_bytes} rbs={output_capacity} rbp={output} obl={output} oll=0 omem=0 \
-         tot-mem={total} events=r cmd={} user=default redir=-1 resp={}\n",
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} {} events=r cmd={} user=default redir=-1 resp={}\n",
         id.0,
         session.address,
         session.local_address,
@@ -294,6 +279,7 @@ fn describe(call: &ControlCall<'_>, session: &Session) -> String {
         subscriptions(Topic::Pattern),
         subscriptions(Topic::Shard),
         queue.map_or(-1, |queue| queue.len() as i64),
+        Buffers::of(call, session),
         session.last_command.map_or("NULL", |row| row.full_name()),
         if session.protocol == Protocol::Resp2 {
             2
@@ -320,14 +306,4 @@ fn flags(engine: &Engine, session: &Session) -> String {
         .map(|(letter, _)| *letter)
         .collect();
     if set.is_empty() { "N".to_owned() } else { set }
-}
-
-/// Bytes of a request as multibulk.
-fn encoded_len(request: &Request) -> usize {
-    let header = |n: usize| n.to_string().len() + 3;
-    let words: usize = request
-        .words()
-        .map(|word| header(word.len()) + word.len() + 2)
-        .sum();
-    header(request.len()) + words
 }

@@ -3,7 +3,7 @@
 use super::introspect::{help, subcommand_syntax};
 use super::script::keys_count_of;
 use super::{Command, CommandResult, ControlCall, Effects, Family, Flag, Group, KeySpec, Words};
-use crate::dispatch::printable_at_end;
+use crate::dispatch::{printable, printable_at_end};
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::running::ScriptKind;
@@ -121,7 +121,7 @@ fn list(call: &mut ControlCall<'_>) -> CommandResult {
                     CommandError::custom("ERR library name argument was not given")
                 })?);
         } else {
-            let unknown = printable_at_end(args.next()?);
+            let unknown = printable(args.next()?, usize::MAX);
             return Err(CommandError::custom(
                 [b"ERR Unknown argument ", unknown].concat(),
             ));

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::blocking::Wait;
 use crate::error::CommandError;
-use crate::keyspace::{DbIndex, Event, Keyspace};
+use crate::keyspace::{DbIndex, Event, Keyspace, Reason};
 use crate::value::{glob, number};
 use crate::wire::Reply;
 use Flag::*;
@@ -81,9 +81,13 @@ fn copy(call: &mut WriteCall<'_>) -> CommandResult {
 
 /// `DEL key [key ...]`, `UNLINK key [key ...]`: removes keys; replies with how many there were.
 fn del(call: &mut WriteCall<'_>) -> CommandResult {
+    let reason = match call.row.full_name() {
+        "unlink" => Reason::Unlinked,
+        _ => Reason::Deleted,
+    };
     let mut removed = 0;
     for key in call.args().rest() {
-        if call.keyspace.remove(key).is_some() {
+        if call.keyspace.remove_since(key, reason).is_some() {
             call.keyspace.changed(key, Event::generic("del"));
             removed += 1;
         }
@@ -126,7 +130,7 @@ fn move_(call: &mut WriteCall<'_>) -> CommandResult {
     if taken {
         return Ok(Reply::Integer(0));
     }
-    let Some(entry) = call.keyspace.remove(key) else {
+    let Some(entry) = call.keyspace.remove_since(key, Reason::NotFreed) else {
         return Ok(Reply::Integer(0));
     };
     call.keyspace.select(to);
@@ -185,7 +189,7 @@ fn renamenx(call: &mut WriteCall<'_>) -> CommandResult {
 
 fn move_to(keyspace: &mut Keyspace, from: &[u8], to: &[u8]) {
     keyspace.remove(to);
-    if let Some(entry) = keyspace.remove(from) {
+    if let Some(entry) = keyspace.remove_since(from, Reason::NotFreed) {
         keyspace.put(to, entry);
         keyspace.changed(from, Event::generic("rename_from").counting(0));
         keyspace.changed(to, Event::generic("rename_to"));

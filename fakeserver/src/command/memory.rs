@@ -236,11 +236,8 @@ pub(super) fn info(lines: &mut Lines, engine: &Engine) {
         "mem_aof_buffer",
     ]);
     lines.line("mem_allocator", "jemalloc-5.3.0");
-    lines.zeros(&[
-        "active_defrag_running",
-        "lazyfree_pending_objects",
-        "lazyfreed_objects",
-    ]);
+    lines.zeros(&["active_defrag_running", "lazyfree_pending_objects"]);
+    lines.line("lazyfreed_objects", engine.keyspace.stats.lazyfreed_objects);
 }
 
 /// What scripts and functions take.

@@ -13,6 +13,7 @@ mod bitfield;
 mod bitmap;
 mod client;
 mod client_kill;
+mod client_memory;
 mod cluster;
 mod config_command;
 mod connection;
@@ -39,6 +40,7 @@ mod parameter;
 mod parameter_value;
 mod pubsub;
 mod recorded;
+mod replconf;
 mod sample;
 mod scan;
 #[cfg(feature = "lua")]

@@ -7,7 +7,7 @@ use super::introspect::{command, help};
 use super::{
     Command, CommandResult, ControlCall, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall,
 };
-use super::{config_command, debug, introspect, latency, memory};
+use super::{config_command, debug, introspect, latency, memory, replconf};
 use crate::error::CommandError;
 use crate::keyspace::DbIndex;
 use crate::value::number;
@@ -33,6 +33,7 @@ pub(super) const FAMILY: Family = Family::new(Group::Server, &[
     Command::container("MEMORY",      -2,    &[], memory::SUBCOMMANDS).since("4.0.0"),
     Command::container("MODULE",      -2,    &[], MODULE).since("4.0.0"),
     Command::control  ("MONITOR",      1,    &[Admin, NoScript, Loading, Stale],                              KeySpec::None, monitor),
+    Command::control  ("REPLCONF",    -1,    &[Admin, NoScript, Loading, Stale, AllowBusy],                   KeySpec::None, replconf::replconf).since("3.0.0"),
     Command::control  ("REPLICAOF",    3,    &[Admin, NoScript, Stale, NoAsyncLoading],                       KeySpec::None, replicaof).since("5.0.0"),
     Command::control  ("ROLE",         1,    &[NoScript, Loading, Stale, Fast],                               KeySpec::None, role).since("2.8.12"),
     Command::control  ("SAVE",         1,    &[Admin, NoScript, NoAsyncLoading, NoMulti],                     KeySpec::None, save),
@@ -113,26 +114,41 @@ fn failover(call: &mut ControlCall<'_>) -> CommandResult {
 
 /// `FLUSHALL [ASYNC|SYNC]`: removes the keys of all databases; replies with `OK`.
 fn flushall(call: &mut WriteCall<'_>) -> CommandResult {
-    check_flush_mode(call)?;
+    let in_background = in_background(call)?;
     for db in 0..call.keyspace.databases() {
-        call.keyspace.flush(DbIndex(db));
+        flush(call, DbIndex(db), in_background);
     }
     Ok(Reply::OK)
 }
 
 /// `FLUSHDB [ASYNC|SYNC]`: removes the keys of the session's database; replies with `OK`.
 fn flushdb(call: &mut WriteCall<'_>) -> CommandResult {
-    check_flush_mode(call)?;
-    call.keyspace.flush(call.keyspace.selected());
+    let in_background = in_background(call)?;
+    flush(call, call.keyspace.selected(), in_background);
     Ok(Reply::OK)
 }
 
-fn check_flush_mode(call: &WriteCall<'_>) -> Result<(), CommandError> {
-    let mut args = call.args();
-    if args.is_empty() || args.keyword("ASYNC") || args.keyword("SYNC") {
-        return args.finish();
+fn flush(call: &mut WriteCall<'_>, db: DbIndex, in_background: bool) {
+    let count = call.keyspace.flush(db);
+    if in_background {
+        call.keyspace.stats.lazyfreed_objects += count as u64;
     }
-    Err(CommandError::Syntax)
+}
+
+/// Whether redis-server would free what is flushed in the background: nothing here takes long enough for that, but it is counted.
+fn in_background(call: &WriteCall<'_>) -> Result<bool, CommandError> {
+    let mut args = call.args();
+    let in_background = if args.is_empty() {
+        call.keyspace.lazy_free.user_flush
+    } else if args.keyword("ASYNC") {
+        true
+    } else if args.keyword("SYNC") {
+        false
+    } else {
+        return Err(CommandError::Syntax);
+    };
+    args.finish()?;
+    Ok(in_background)
 }
 
 /// `LASTSAVE`: replies with the time of the last SAVE or BGSAVE, or of the start, in seconds since the epoch.

@@ -31,7 +31,7 @@ const RADIX_SAMPLES: usize = 512;
 const EMBEDDED_LEN_MAX: usize = 44;
 
 /// Bytes that jemalloc hands out for so many: multiples of 16 up to 128, and then four sizes to each power of two.
-pub(super) fn allocated(len: usize) -> usize {
+pub(crate) fn allocated(len: usize) -> usize {
     match len {
         ..=8 => 8,
         9..=128 => len.next_multiple_of(16),

@@ -7,6 +7,7 @@ mod databases;
 mod entry;
 mod expiry;
 mod footprint;
+mod lazy_free;
 mod notify;
 mod placement;
 mod usage;
@@ -15,9 +16,13 @@ mod watch;
 use std::cell::{Cell, RefCell};
 
 pub use entry::{Entry, Typed, Value};
+pub use lazy_free::Reason;
 pub use notify::{Class, Classes, Event, KeyEvent};
 pub use watch::{WatchRegistry, WatchedKey};
-pub(crate) use {footprint::key_size, footprint::text_size, placement::Placement, usage::Tracking};
+pub(crate) use {
+    footprint::allocated, footprint::key_size, footprint::text_size, lazy_free::LazyFree,
+    placement::Placement, usage::Tracking,
+};
 
 use crate::clock::Timestamp;
 use crate::error::CommandError;
@@ -53,6 +58,8 @@ pub struct KeyspaceStats {
     pub expired_keys: u64,
     /// Keys removed since memory was short.
     pub evicted_keys: u64,
+    /// Values that redis-server would have freed in the background.
+    pub lazyfreed_objects: u64,
     /// Lookups of read commands that found a key.
     pub hits: Cell<u64>,
     /// Lookups of read commands that found none.
@@ -82,6 +89,8 @@ pub struct Keyspace {
     placement: Cell<Placement>,
     /// Which classes of events are recorded (`notify-keyspace-events`).
     pub(crate) notify: Classes,
+    /// Which values count as freed in the background.
+    pub(crate) lazy_free: LazyFree,
     pub(crate) watch: WatchRegistry,
     /// Events since the engine last took them, in order; in a cell, since a read that misses is one too.
     pub(crate) events: RefCell<Vec<KeyEvent>>,
@@ -104,6 +113,7 @@ impl Keyspace {
             usage: Usage::new(seed),
             placement: Cell::default(),
             notify: Classes::default(),
+            lazy_free: LazyFree::default(),
             watch: WatchRegistry::default(),
             events: RefCell::default(),
             touched: Vec::new(),
@@ -280,6 +290,7 @@ impl Keyspace {
                     db.expiry.remove(deadline, key);
                 }
                 self.count_removed(&old);
+                self.count_freed(&old, Reason::Replaced);
             }
             None => self.notify(key, Event::new_key()),
         }
@@ -294,19 +305,25 @@ impl Keyspace {
         }
     }
 
-    /// Removes `key`; its entry if it was there. Report with [`Keyspace::changed`].
+    /// Removes `key`, since something takes its place; its entry if it was there. Report with [`Keyspace::changed`].
     pub fn remove(&mut self, key: &[u8]) -> Option<Entry> {
-        self.remove_if_due(key);
-        self.take(key)
+        self.remove_since(key, Reason::Replaced)
     }
 
-    fn take(&mut self, key: &[u8]) -> Option<Entry> {
+    /// As [`Keyspace::remove`], for another reason.
+    pub fn remove_since(&mut self, key: &[u8], reason: Reason) -> Option<Entry> {
+        self.remove_if_due(key);
+        self.take(key, reason)
+    }
+
+    fn take(&mut self, key: &[u8], reason: Reason) -> Option<Entry> {
         let db = self.db_mut();
         let entry = db.dict.remove(key)?;
         if let Some(deadline) = entry.deadline() {
             db.expiry.remove(deadline, key);
         }
         self.count_removed(&entry);
+        self.count_freed(&entry, reason);
         Some(entry)
     }
 
@@ -367,7 +384,7 @@ impl Keyspace {
             .get(key)
             .is_some_and(|entry| entry.value().is_empty_container())
         {
-            self.take(key);
+            self.take(key, Reason::NotFreed);
             self.notify(key, Event::generic("del"));
         }
     }
@@ -410,7 +427,7 @@ impl Keyspace {
                 .get(key)
                 .is_some_and(|entry| self.is_due(entry));
         if due {
-            self.take(key);
+            self.take(key, Reason::Expired);
             self.stats.expired_keys += 1;
             self.notify(key, Event::expired());
             self.touch_watchers(key);

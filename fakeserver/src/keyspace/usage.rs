@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::{DbIndex, Entry, Event, Keyspace, Value};
+use super::{DbIndex, Entry, Event, Keyspace, Reason, Value};
 use crate::value::Blob;
 
 /// A clock of 24 bits, as Redis keeps it with each value.
@@ -269,7 +269,7 @@ impl Keyspace {
     pub(crate) fn evict(&mut self, db: DbIndex, key: &[u8]) {
         let selected = self.selected();
         self.select(db);
-        if self.take(key).is_some() {
+        if self.take(key, Reason::Evicted).is_some() {
             self.stats.evicted_keys += 1;
             self.touch_watchers(key);
             self.notify(key, Event::evicted());

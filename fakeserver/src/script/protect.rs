@@ -80,6 +80,7 @@ pub(super) fn refusals(lua: &Lua) -> mlua::Result<Table> {
         refusals.raw_set(name, function)
     };
     add("xpcall", |args| args.error(2, "value expected"))?;
+    add("resume", |args| args.error(1, "coroutine expected"))?;
     add("insert", |args| match (args.get(1), args.get(2)) {
         (Some(Value::Table(_)), _) if !(2..=3).contains(&args.len()) => {
             args.failure("wrong number of arguments to 'insert'")

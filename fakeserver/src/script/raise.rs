@@ -37,7 +37,14 @@ impl Raised {
     pub(super) fn of(error: &mlua::Error) -> Raised {
         match error.downcast_ref::<Raised>() {
             Some(raised) => raised.clone(),
-            None => Raised::Text(root(error).to_string().into_bytes()),
+            None => Raised::Text(match root(error) {
+                // mlua adds where in Lua that was.
+                mlua::Error::RuntimeError(text) => {
+                    let text = text.split("\nstack traceback:").next();
+                    text.unwrap_or_default().into()
+                }
+                error => error.to_string().into_bytes(),
+            }),
         }
     }
 

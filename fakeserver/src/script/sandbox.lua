@@ -97,6 +97,8 @@ function real.xpcall(...)
 end
 
 function real.coroutine.resume(...)
+  local thread = ...
+  if raw_type(thread) ~= 'thread' then refuse.resume(...) end
   return finish_resume(raw_resume(...))
 end
 

@@ -6,8 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mlua::chunk::ChunkMode;
-use mlua::{Function, Lua, LuaOptions, MultiValue, RegistryKey, StdLib, Table, Value};
+use mlua::{Function, Lua, LuaOptions, LuaString, MultiValue, RegistryKey, StdLib, Table, Value};
 
 use super::arguments::{Arguments, as_number, number_text, type_name};
 use super::protect::{
@@ -32,6 +31,12 @@ pub(super) const VALUE_COST: u64 = 100;
 
 /// The error of a library that takes too long to load.
 pub(super) const LOAD_TIMEOUT: &str = "ERR FUNCTION LOAD timeout";
+
+/// Under this name the registry has Lua's own `loadstring`.
+const LOADSTRING: &str = "loadstring";
+
+/// The first byte of compiled code.
+const BINARY: u8 = 0x1b;
 
 /// Globals of Lua 5.1 that scripts do not have.
 const REMOVED: [&str; 6] = [
@@ -109,7 +114,14 @@ pub(super) struct Sandbox {
     /// The table `redis` behind its stand-in.
     pub api: Table,
     pub shared: Arc<Shared>,
+    /// Bytes that were in use after the last collection, or at first.
+    live: AtomicUsize,
 }
+
+/// So much garbage a small state may hold between two scripts: redis-server collects by steps as it runs scripts, and its
+/// `used_memory_lua` stays low. A large state goes at Lua's own pace, since a collection would take long.
+const GARBAGE_MAX: usize = 16 * 1024;
+const SMALL_STATE: usize = 1024 * 1024;
 
 impl Sandbox {
     pub(super) fn new(random: Arc<Lrand48>, kind: Kind, config: &Config) -> mlua::Result<Sandbox> {
@@ -126,6 +138,8 @@ impl Sandbox {
         });
         walk::keep_next(&lua)?;
         let real = lua.globals();
+        let loadstring: Function = real.raw_get("loadstring")?;
+        lua.set_named_registry_value(LOADSTRING, loadstring)?;
         for name in REMOVED {
             real.raw_set(name, Value::Nil)?;
         }
@@ -144,7 +158,9 @@ impl Sandbox {
         }
         let globals = protect(&lua, &real, &stand_ins, &metatables)?;
         limits::set(&lua, &shared, &real_api, config)?;
+        let live = AtomicUsize::new(lua.used_memory());
         Ok(Sandbox {
+            live,
             lua,
             kind,
             run,
@@ -160,8 +176,8 @@ impl Sandbox {
     /// Compiles a script or a library. Errors: Lua's own text.
     pub(super) fn compile(&self, source: &[u8]) -> Result<Function, Vec<u8>> {
         let name = match self.kind {
-            Kind::Scripts => "@user_script",
-            Kind::Functions => "@user_function",
+            Kind::Scripts => b"@user_script".as_slice(),
+            Kind::Functions => b"@user_function",
         };
         compile(&self.lua, source, name).map_err(|error| Raised::of(&error).into_text())
     }
@@ -187,33 +203,37 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Frees what a script left behind, if that is much: this Lua collects as it goes, not when memory runs out, so the next
+    /// Frees what scripts left behind, if that is much: this Lua collects as it goes, not when memory runs out, so the next
     /// script would fail for the garbage of the last one.
     pub(super) fn recover(&self) {
-        if self
-            .shared
-            .is_too_much(self.lua.used_memory().saturating_mul(4))
-        {
+        let used = self.lua.used_memory();
+        let garbage = used.saturating_sub(self.live.load(Relaxed));
+        let is_littered = used < SMALL_STATE && garbage > GARBAGE_MAX;
+        if is_littered || self.shared.is_too_much(used.saturating_mul(4)) {
             // A collection calls nothing that could fail: there are no finalizers here.
             let _ = self.lua.gc_collect();
+            self.live.store(self.lua.used_memory(), Relaxed);
         }
     }
 }
 
-fn compile(lua: &Lua, source: &[u8], name: &str) -> mlua::Result<Function> {
-    lua.load(source)
-        .set_name(name)
-        .set_mode(ChunkMode::Text)
-        .into_function()
-        .map_err(|error| match error {
-            mlua::Error::SyntaxError { message, .. } => Raised::Text(message.into_bytes()).into(),
-            // A limit of the parser has no place of its own, but for mlua it does, behind the text.
-            mlua::Error::RuntimeError(message) => {
-                let text = message.split("\nstack traceback:").next();
-                Raised::Text(text.unwrap_or_default().into()).into()
+/// Compiles by Lua's own `loadstring`, whose errors are bytes; for mlua they are text. Errors: it does not compile.
+fn compile(lua: &Lua, source: &[u8], name: &[u8]) -> mlua::Result<Function> {
+    let loadstring: Function = lua.named_registry_value(LOADSTRING)?;
+    // 7.0.15's Lua has no reader of compiled code: the first byte of such is just an unexpected one.
+    let is_binary = source.first() == Some(&BINARY);
+    let source = if is_binary { b"\x01" } else { source };
+    match loadstring.call((LuaString::wrap(source), LuaString::wrap(name)))? {
+        (Value::Function(function), _) => Ok(function),
+        (_, Value::String(text)) => {
+            let mut text = text.as_bytes().to_vec();
+            if let (true, Some(place)) = (is_binary, text.strip_suffix(b"'char(1)'")) {
+                text = [place, b"'char(27)'"].concat();
             }
-            error => error,
-        })
+            Err(Raised::Text(text).into())
+        }
+        _ => Err(library_error(lua, "the source cannot be loaded")),
+    }
 }
 
 fn add_libraries(lua: &Lua, real: &Table, shared: &Arc<Shared>) -> mlua::Result<()> {
@@ -339,23 +359,10 @@ fn read_all(
 fn load(lua: &Lua, source: &[u8], name: &[u8]) -> mlua::Result<(Value, Value)> {
     // C takes the name up to its first zero byte.
     let end = memchr::memchr(0, name).unwrap_or(name.len());
-    let name = String::from_utf8_lossy(&name[..end]);
-    // 7.0.15's Lua has no reader of compiled code: the first byte of such is just an unexpected one.
-    let binary = source.first() == Some(&0x1b);
-    let result = if binary {
-        compile(lua, b"\x01", &name)
-    } else {
-        compile(lua, source, &name)
-    };
-    match result {
+    match compile(lua, source, &name[..end]) {
         Ok(function) => Ok((Value::Function(function), Value::Nil)),
         Err(error) => {
-            let text = String::from_utf8_lossy(&Raised::of(&error).into_text()).into_owned();
-            let text = if binary {
-                text.replace("char(1)", "char(27)")
-            } else {
-                text
-            };
+            let text = Raised::of(&error).into_text();
             Ok((Value::Nil, Value::String(lua.create_string(text)?)))
         }
     }

@@ -43,9 +43,43 @@ pub(super) fn add_gsub(
     protected: &Function,
 ) -> mlua::Result<()> {
     let string: Table = real.raw_get("string")?;
-    let (budget, protected) = (Arc::clone(shared), protected.clone());
-    let gsub = lua.create_function(move |lua, values| gsub(lua, values, &budget, &protected))?;
+    let index = lua.load("local table, key = ... return table[key]");
+    let callbacks = Callbacks {
+        protected: protected.clone(),
+        index: index.set_name("=sandbox").into_function()?,
+    };
+    let budget = Arc::clone(shared);
+    let gsub = lua.create_function(move |lua, values| gsub(lua, values, &budget, &callbacks))?;
     string.raw_set("gsub", gsub)
+}
+
+/// How `gsub` runs what is the script's own.
+struct Callbacks {
+    /// As `pcall`, without a conversion of the error.
+    protected: Function,
+    /// `index(table, key)`: what the table has there, or its metatable.
+    index: Function,
+}
+
+impl Callbacks {
+    /// Calls a function that the script may have made. Errors: what it raised.
+    fn call(&self, function_and_arguments: Vec<Value>) -> mlua::Result<Value> {
+        let call = MultiValue::from_vec(function_and_arguments);
+        match self.protected.call(call)? {
+            (true, value) => Ok(value),
+            (false, Value::Error(error)) => Err(Raised::of(&error).into()),
+            (false, value) => Err(Raised::Value(value).into()),
+        }
+    }
+
+    /// What a table of replacements holds.
+    fn look_up(&self, table: &Table, key: Value) -> mlua::Result<Value> {
+        if table.metatable().is_none() {
+            return table.raw_get(key);
+        }
+        let index = Value::Function(self.index.clone());
+        self.call(vec![index, Value::Table(table.clone()), key])
+    }
 }
 
 /// Runs a matcher on the script's budget.
@@ -183,7 +217,7 @@ fn gsub(
     lua: &Lua,
     values: MultiValue,
     shared: &Shared,
-    protected: &Function,
+    callbacks: &Callbacks,
 ) -> mlua::Result<(LuaString, f64)> {
     let args = Arguments::new(lua, values);
     let (text, pattern) = (args.text(1)?, args.text(2)?);
@@ -215,7 +249,7 @@ fn gsub(
                 (at, end),
                 &text,
                 &replacement,
-                protected,
+                callbacks,
                 &mut out,
             )?;
         }
@@ -252,7 +286,7 @@ fn replace(
     (start, end): (usize, usize),
     text: &[u8],
     replacement: &Value,
-    protected: &Function,
+    callbacks: &Callbacks,
     out: &mut Vec<u8>,
 ) -> mlua::Result<()> {
     let value = match replacement {
@@ -263,18 +297,13 @@ fn replace(
             let key = matcher
                 .capture(0, start, end)
                 .map_err(|error| pattern_error(lua, &error))?;
-            table.get::<Value>(capture_value(lua, key)?)?
+            callbacks.look_up(table, capture_value(lua, key)?)?
         }
         function => {
             let mut call = vec![function.clone()];
             push_captures(lua, matcher, (start, end), true, &mut call)?
                 .map_err(|error| pattern_error(lua, &error))?;
-            let (ok, value): (bool, Value) = protected.call(MultiValue::from_vec(call))?;
-            match (ok, value) {
-                (true, value) => value,
-                (false, Value::Error(error)) => return Err(Raised::of(&error).into()),
-                (false, value) => return Err(Raised::Value(value).into()),
-            }
+            callbacks.call(call)?
         }
     };
     match &value {

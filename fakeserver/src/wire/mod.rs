@@ -8,4 +8,4 @@ pub mod request;
 
 pub use encode::{Protocol, encode};
 pub use reply::{Part, Reply};
-pub use request::{Limits, ProtocolError, Request, RequestDecoder};
+pub use request::{Buffered, Limits, ProtocolError, Request, RequestDecoder};

@@ -141,6 +141,22 @@ pub enum ProtocolError {
     UnbalancedQuotes,
 }
 
+/// What a decoder has of a connection's input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Buffered {
+    /// Bytes that belong to no finished argument.
+    pub unread: usize,
+    /// Bytes that were there when the last piece had come, whatever has become of them.
+    pub received: usize,
+    /// Arguments of an unfinished request that are there.
+    pub arguments: usize,
+    /// Bytes of those.
+    pub argument_bytes: usize,
+    /// Length of the argument that is under way, its CRLF included; 0 if that is not known.
+    pub expected: usize,
+}
+
 /// Reads requests from a byte stream that arrives in pieces.
 #[derive(Debug, Default)]
 pub struct RequestDecoder {
@@ -151,6 +167,8 @@ pub struct RequestDecoder {
     searched: usize,
     /// Arguments still to come of the multibulk request under way.
     args_left: i64,
+    /// Bytes that were there when the last piece had come.
+    received: usize,
     /// Bytes still to come of the argument under way, its CRLF included.
     bulk_left: Option<usize>,
     partial: Request,
@@ -160,6 +178,21 @@ impl RequestDecoder {
     /// Takes in bytes from the connection.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
+        self.received = self.buffered().unread;
+    }
+
+    /// What the buffer holds.
+    pub fn buffered(&self) -> Buffered {
+        let argument_bytes = self.partial.ends.last().copied().unwrap_or_default();
+        let begun = self.partial.data.len() - argument_bytes;
+        let unread = self.buffer.len() - self.start + begun;
+        Buffered {
+            unread,
+            received: self.received,
+            arguments: self.partial.len(),
+            argument_bytes,
+            expected: begun + self.bulk_left.unwrap_or_default(),
+        }
     }
 
     /// Bytes that were taken in and belong to no finished request.

@@ -192,7 +192,8 @@ impl Duel {
 
     fn judge(self, run: &Run<Act, Held>, left: &Left) -> Result<(), Violation> {
         let wrong = |property: &str| Err(Violation::new(property, format!("{left:?}")));
-        if !left.queue.is_empty() && !(left.ready && left.prioritised) {
+        let reachable = left.ready && left.prioritised;
+        if !left.queue.is_empty() && !reachable {
             return wrong("stranded");
         }
         let held = |act| {

@@ -51,7 +51,7 @@ impl Tokens {
     }
 
     /// The token of a worker's next lease: its name, a colon, 32 hexadecimal digits.
-    pub(super) fn token(&mut self, worker: &str) -> String {
+    pub fn token(&mut self, worker: &str) -> String {
         format!("{worker}:{:032x}", (self.0)())
     }
 }

@@ -17,6 +17,7 @@
 //! * A lease is a fence: once it has ended or passed to another worker, neither `ack` nor `nack` nor `extend` of its former
 //!   holder changes anything, and each says so.
 //! * What is due is decided by the server's clock; the worker's does not matter.
+//! * Claiming and settling go on when the server's memory is full; only publishing is refused.
 //! * An event that nobody can read blocks its group for one claim only.
 //! * On a cluster all keys must have one tag, as in the prefix `{stm}`; else [`StoreError::Invalid`], and nothing is written.
 //!
@@ -24,6 +25,9 @@
 //! An event is delivered at least once. A relay publishes before it acknowledges the outbox entry, and repeats after a lost
 //! reply; a lease that ends while its holder still works passes the event on. The consumer drops what it has handled: the
 //! store notes the event's id with the commit (`processed`), and refuses the second commit by its version.
+//!
+//! Among Python workers one more reason comes with them: their `nack` is not one step, and one whose lease ends in the middle of
+//! it removes the lock of whoever has the group by then, ours too. Ours never does that to anybody.
 //!
 //! # Waiting
 //! There is no blocking claim. A claim that finds nothing says when the first waiting group becomes claimable

@@ -117,3 +117,59 @@ fn waiting_is_a_matter_of_the_transports_clock_alone() {
     assert_eq!(next(10, 35).wait(), Duration::from_millis(25));
     assert_eq!(next(35, 10).wait(), Duration::ZERO);
 }
+
+#[test]
+fn a_cluster_needs_a_tag_in_the_prefix() {
+    let mut claim = claim();
+    claim.step(Replies::Start);
+    let text = "Keys in request don't hash to the same slot";
+    let refusal = redis::ServerError::try_from(redis::make_extension_error(
+        "CROSSSLOT".to_owned(),
+        Some(text.to_owned()),
+    ));
+    let refusal = Value::ServerError(refusal.unwrap());
+    let step = claim.step(Replies::Received(vec![refusal]));
+    assert!(
+        matches!(
+            step,
+            Step::Done(Err(StoreError::Invalid {
+                reason: Rejection::Untagged,
+                ..
+            }))
+        ),
+        "{step:?}"
+    );
+}
+
+#[cfg(feature = "async")]
+#[test]
+fn futures_of_the_asynchronous_twin_can_move_between_threads() {
+    fn is_send<F: Send>(_: F) {}
+
+    let mut transport = AsyncRedisTransport::from_url("redis://127.0.0.1/").unwrap();
+    let (event, second) = (Event::new("e", "K"), Duration::from_secs(1));
+    is_send(transport.publish("g", &event, Priority::MIN));
+    is_send(transport.claim("w", second, Priority::MIN));
+    let lease = Lease {
+        group_id: "g".to_owned(),
+        event,
+        token: "w:1".to_owned(),
+        priority: Priority::MIN,
+    };
+    is_send(transport.ack(&lease));
+    is_send(transport.nack(&lease, second));
+    is_send(transport.extend(&lease, second));
+}
+
+#[cfg(feature = "sync")]
+#[test]
+fn a_clusters_connection_is_known_by_its_name() {
+    mod cluster {
+        pub(super) struct ClusterConnection;
+    }
+
+    let tagged = Settings::new("{stm}").unwrap();
+    assert!(one_slot::<cluster::ClusterConnection>(&tagged).is_ok());
+    assert!(one_slot::<cluster::ClusterConnection>(&Settings::default()).is_err());
+    assert!(one_slot::<redis::Connection>(&Settings::default()).is_ok());
+}

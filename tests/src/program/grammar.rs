@@ -317,6 +317,7 @@ pub(super) const FORMS: &[Form] = &[
     silent("MONITOR", "replies that nobody asked for"),
     silent("READONLY", "clusters belong to a later step"),
     silent("READWRITE", "clusters belong to a later step"),
+    silent("REPLCONF", "belongs to replication"),
     silent("REPLICAOF", "changes the real server's role"),
     silent("RESTORE-ASKING", "clusters belong to a later step"),
     silent("SAVE", "writes a file of the real server"),

@@ -8,11 +8,11 @@ use store::{
 };
 
 use crate::{
-    backend::{Backend, Protocol, ask},
+    backend::{Backend, Protocol, ask, on_each},
     keyspace::{self, Keyspace},
     meddling::{Fault, Plan},
     transport::{Courier, LONG, SHORT, event, pass},
-    twin::{Side, with_each},
+    twin::{Side, with_each, with_each_alone},
 };
 
 fn keys(backend: &Backend) -> Keyspace {
@@ -161,6 +161,27 @@ fn a_lost_reply_to_a_claim_costs_the_lease_that_nobody_knows() {
 }
 
 #[test]
+fn a_claim_that_is_dropped_costs_the_lease_that_nobody_knows() {
+    on_each(|backend| {
+        let Courier::Async(runtime, mut transport) =
+            Courier::meddled(backend, Side::Async, Plan::at(1, Fault::Hang))
+        else {
+            panic!("it was asked for")
+        };
+        runtime.block_on(async {
+            let first = event("e");
+            transport.publish("a", &first, Priority::MIN).await.unwrap();
+            let claim = transport.claim("w", SHORT, Priority::MIN);
+            let dropped = tokio::time::timeout(Duration::from_millis(30), claim).await;
+            assert!(dropped.is_err());
+            pass(SHORT);
+            let claimed = transport.claim("w", LONG, Priority::MIN).await.unwrap();
+            assert_eq!(claimed.lease.unwrap().event, first);
+        });
+    });
+}
+
+#[test]
 fn a_lost_reply_to_a_settlement_is_repeated_without_harm() {
     with_each(|backend, side| {
         let mut transport = Courier::meddled(backend, side, Plan::at(3, Fault::LoseReply));
@@ -191,7 +212,7 @@ fn a_lost_reply_to_a_settlement_is_repeated_without_harm() {
 
 #[test]
 fn scripts_are_sent_again_after_the_server_has_forgotten_them() {
-    crate::twin::with_each_alone(|backend, side| {
+    with_each_alone(|backend, side| {
         let mut transport = Courier::new(backend, side);
         for round in ["e1", "e2"] {
             run(backend, &["SCRIPT", "FLUSH"]);
@@ -242,5 +263,35 @@ fn input_that_breaks_a_rule_is_refused_and_nothing_is_written() {
         lenient.publish("a\0b", &event("e"), Priority::MIN).unwrap();
         lenient.set_clock(Clock::Server);
         assert_eq!(lenient.lease("a\0b").event.id, "e");
+    });
+}
+
+#[test]
+fn queues_can_be_drained_when_memory_is_full() {
+    with_each_alone(|backend, side| {
+        let mut transport = Courier::new(backend, side);
+        for id in ["e1", "e2"] {
+            transport.publish("a", &event(id), Priority::MIN).unwrap();
+        }
+        run(backend, &["CONFIG", "SET", "maxmemory", "1"]);
+        let published = transport.publish("a", &event("e3"), Priority::MIN);
+        let claimed = transport.claim("w", LONG, Priority::MIN);
+        let lease = claimed
+            .as_ref()
+            .ok()
+            .and_then(|claimed| claimed.lease.as_ref());
+        let settled = lease.map(|lease| {
+            let extended = transport.extend(lease, LONG);
+            let parked = transport.nack(lease, LONG);
+            [extended, parked, transport.ack(lease)].map(Result::ok)
+        });
+        run(backend, &["CONFIG", "SET", "maxmemory", "0"]);
+        assert!(
+            matches!(published, Err(StoreError::Refused { .. })),
+            "{published:?}"
+        );
+        assert!(claimed.is_ok(), "{claimed:?}");
+        assert_eq!(settled, Some([Some(true); 3]));
+        assert_eq!(transport.queue_length("a").unwrap(), 1);
     });
 }

@@ -44,7 +44,7 @@ for index, tier in ipairs(KEYS) do
       return { 'corrupt', tier }
     end
     for at = 1, #page, 2 do
-      local score = tonumber(page[at + 1])
+      local score = tonumber(page[at + 1]) or 0
       if (best and score >= best.score) or consider(tier, index, page[at], score) then
         done = true
         break
@@ -73,7 +73,7 @@ if not best then
       local left = redis.call('PTTL', ARGV[5] .. page[at])
       if left >= 0 then
         sooner(now + left)
-      elseif left == -2 and consider(tier, index, page[at], tonumber(page[at + 1])) then
+      elseif left == -2 and consider(tier, index, page[at], 0) then
         break
       end
     end
@@ -92,6 +92,8 @@ for _, group in ipairs(locked) do
   sooner(group[3])
 end
 if best then
+  -- Where memory is short a script may go on writing once it has begun: whoever drains a queue makes room.
+  redis.call('DEL', best.lock)
   redis.call('SET', best.lock, ARGV[2], 'PX', ARGV[3])
   redis.call('ZADD', best.tier, whole(now + ARGV[3]), best.group)
   return { 'lease', best.index, best.group, best.head }

@@ -23,12 +23,13 @@ if ARGV[4] == 'bury' and not holds(KEYS[9], 'list') then
   return corrupt(9)
 end
 local now = now_ms(ARGV[1])
+-- First, for where memory is short a script may go on writing once it has begun: whoever drains a queue makes room.
+redis.call('DEL', KEYS[1])
 if ARGV[4] == 'hold' then
   redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[5])
   redis.call('ZADD', KEYS[ready], whole(now + ARGV[5]), ARGV[3])
   return 1
 end
-redis.call('DEL', KEYS[1])
 if ARGV[4] == 'release' then
   redis.call('ZADD', KEYS[ready], 0, ARGV[3])
   return 1

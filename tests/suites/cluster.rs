@@ -1,0 +1,17 @@
+//! The store on a real Redis Cluster: three masters, three replicas. Both twins, while slots move and while a master is killed.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that can not go on has failed; the lint spares test functions only"
+)]
+
+#[path = "cluster/calls.rs"]
+mod calls;
+#[path = "cluster/failover.rs"]
+mod failover;
+#[path = "cluster/load.rs"]
+mod load;
+#[path = "cluster/moving.rs"]
+mod moving;
+#[path = "cluster/twin.rs"]
+mod twin;
