@@ -9,17 +9,21 @@
 //! A call whose future is dropped was sent, or not: as with a lost reply, load to know. A watch that it may have left is
 //! taken back before the next commit that watches.
 
+mod records;
 mod source;
+mod trace;
 
 use std::future::Future;
 
 use redis::{RedisResult, aio::ConnectionLike, cmd};
-use serde_json::{Map, Value as Json};
 
-pub use self::source::{Exclusive, Reopening, Sharing};
+pub use self::{
+    records::Executions,
+    source::{Exclusive, Reopening, Sharing},
+};
 use crate::{
-    Attempt, Commit, Committed, Cursor, Document, DueTimer, Execution, ExecutionPage, ListFilter,
-    OutboxEntry, Resolution, Seq, Settings, SpawnEntry, StoreError,
+    Attempt, Commit, Committed, Document, DueTimer, Execution, OutboxEntry, Resolution, Seq,
+    Settings, SpawnEntry, StoreError,
     driver::{Entry, NOT_ONE_CONNECTION, Pinning, forgets_watches, replies_of},
     keys::Keys,
     op::{self, Batch, Channel, Operation, Replies, Step},
@@ -296,11 +300,6 @@ impl<P: Connections> AsyncRedisStore<P> {
         self.settings = settings;
     }
 
-    /// How many trace steps are kept from now on; see [`Settings::trace_max`].
-    pub fn set_trace_max(&mut self, steps: i64) {
-        self.settings.set_trace_max(steps);
-    }
-
     /// Runs an operation of one's own.
     ///
     /// # Errors
@@ -426,15 +425,6 @@ impl<P: Connections> AsyncRedisStore<P> {
         Ok(resolution)
     }
 
-    /// Whether the execution with this id has handled this event.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`], [`StoreError::Io`].
-    pub async fn is_processed(&mut self, id: &str, event_id: &str) -> Result<bool, StoreError> {
-        let operation = op::IsProcessed::new(&self.settings, id, event_id);
-        self.run(operation).await
-    }
-
     /// All events that wait for delivery, oldest first.
     ///
     /// # Errors
@@ -491,42 +481,6 @@ impl<P: Connections> AsyncRedisStore<P> {
         fire_at_s: f64,
     ) -> Result<bool, StoreError> {
         let operation = op::DeleteTimer::new(&self.settings, id, path, fire_at_s)?;
-        self.run(operation).await
-    }
-
-    /// Adds a step to a trace outside of a commit; its own `index` is kept if it has one.
-    ///
-    /// # Errors
-    /// [`StoreError::Invalid`], [`StoreError::Indeterminate`] if the reply was lost (a repetition may add it twice).
-    pub async fn append_trace(
-        &mut self,
-        id: &str,
-        step: &Map<String, Json>,
-    ) -> Result<(), StoreError> {
-        let operation = op::AppendTrace::new(&self.settings, id, step)?;
-        self.run(operation).await
-    }
-
-    /// The steps that the trace still holds, oldest first.
-    ///
-    /// # Errors
-    /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Io`].
-    pub async fn read_trace(&mut self, id: &str) -> Result<Vec<Map<String, Json>>, StoreError> {
-        let operation = op::ReadTrace::new(&self.settings, id)?;
-        self.run(operation).await
-    }
-
-    /// A page of the executions that match; see [`op::ListExecutions`] for what a page is. `limit` is a hint.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
-    pub async fn list_executions(
-        &mut self,
-        filter: &ListFilter,
-        limit: u32,
-        cursor: Option<Cursor>,
-    ) -> Result<ExecutionPage, StoreError> {
-        let operation = op::ListExecutions::new(&self.settings, filter.clone(), limit, cursor);
         self.run(operation).await
     }
 

@@ -42,6 +42,11 @@ pub trait Document {
     where
         Self: Sized;
 
+    /// Whether it has ended, so that [`Settings::retain_finished`](crate::Settings::retain_finished) applies to it.
+    fn is_finished(&self) -> bool {
+        false
+    }
+
     /// The end of the row that it was read from or written as, as [`remember`](Document::remember) was told. Without it a
     /// commit is as safe, but the server has to read the whole row.
     fn tail(&self) -> RowTail {
@@ -71,12 +76,20 @@ impl Document for Execution {
         validate::execution(self)
     }
 
-    fn encode(&self, version: Version, _: &Settings) -> Result<String, StoreError> {
-        Ok(codec::encode_execution(self, version))
+    fn encode(&self, version: Version, settings: &Settings) -> Result<String, StoreError> {
+        Ok(codec::encode_execution_in(
+            settings.dialect(),
+            self,
+            version,
+        ))
     }
 
     fn decode(row: &[u8], _: &Settings) -> Result<Self, String> {
         codec::decode_execution(row)
+    }
+
+    fn is_finished(&self) -> bool {
+        self.status.is_finished()
     }
 
     fn tail(&self) -> RowTail {
@@ -85,6 +98,24 @@ impl Document for Execution {
 
     fn remember(&mut self, tail: RowTail) {
         self.tail = tail;
+    }
+}
+
+/// A document of which a second one can be made that goes on by itself.
+pub trait Forkable: Document + Sized {
+    /// The same under another id, without what ties it to others: a parent that waits for it, children that report to it.
+    #[must_use]
+    fn forked(&self, id: &str) -> Self;
+}
+
+impl Forkable for Execution {
+    fn forked(&self, id: &str) -> Self {
+        let mut fork = self.clone();
+        id.clone_into(&mut fork.id);
+        fork.parent_id = None;
+        fork.child_id = None;
+        fork.children.clear();
+        fork
     }
 }
 

@@ -105,6 +105,17 @@ pub enum StoreError {
         /// The server's words.
         message: String,
     },
+    /// The server would lose data or refuse commits as it is set up. Only a check says so ([`crate::op::Check`]); nothing
+    /// was written.
+    ///
+    /// Retry: useful once the server is set up otherwise, or over a connection to another one.
+    #[error("unfit server: {reason} ({found})")]
+    Unfit {
+        /// What is wrong with it.
+        reason: Unfit,
+        /// The server's own words for it.
+        found: String,
+    },
     /// The connection failed, and either nothing had been written or doing it again is harmless.
     ///
     /// Retry: safe.
@@ -114,6 +125,31 @@ pub enum StoreError {
         #[from]
         source: RedisError,
     },
+}
+
+/// What makes a server unfit to hold executions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unfit {
+    /// It removes keys when memory is short, rows among them, without a word: its `maxmemory-policy` is not `noeviction`.
+    Evicting,
+    /// It is a replica: it takes no writes, and what it shows is old.
+    Replica,
+    /// This user may run no scripts, or the server has none. [`crate::CommitPath::Watch`] commits without; deletion of
+    /// timers, purge and fork need them all the same.
+    WithoutScripts,
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Evicting => {
+                "it evicts keys when memory is short, `maxmemory-policy` must be `noeviction`"
+            }
+            Self::Replica => "it is a replica, connect to the master",
+            Self::WithoutScripts => "it runs no scripts for this user",
+        })
+    }
 }
 
 /// A command of a transaction that the server refused while the others took effect.
@@ -150,6 +186,8 @@ pub enum Rejection {
     OutOfRange,
     /// Not of the form that readers accept.
     Malformed,
+    /// More than may be held in memory.
+    TooMany,
     /// A prefix whose keys would be another store's: empty, with NUL, or with one of the store's key names as a part.
     PrefixCollides,
     /// A version other than 0 of what is to be created: it was stored before.
@@ -176,6 +214,7 @@ impl fmt::Display for Rejection {
             Self::VersionAtEdge => "has reached 2^53 - 1",
             Self::OutOfRange => "is out of range",
             Self::Malformed => "is malformed",
+            Self::TooMany => "is more than may be held in memory",
             Self::PrefixCollides => "collides with key names of the store",
             Self::NotNew => "was stored before",
             Self::OtherDocument => "is of another document or version",

@@ -72,6 +72,11 @@ impl Status {
         Self::Failed,
     ];
 
+    /// Whether nothing happens any more, unless the execution is revived.
+    pub const fn is_finished(self) -> bool {
+        matches!(self, Self::Done | Self::Cancelled | Self::Failed)
+    }
+
     /// The spelling in the row.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -99,7 +104,7 @@ impl fmt::Display for Status {
 
 /// Members of an object that this version of the store does not know, kept so that a save does not lose what newer
 /// writers added. Each stands after as many known members as it did when it was read.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Unknown(Vec<UnknownMember>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,19 +113,29 @@ pub(crate) struct UnknownMember {
     pub(crate) known_before: usize,
     pub(crate) name: String,
     pub(crate) value: Value,
+    /// Whether it is the place of a member that not every dialect writes; its value is in the model.
+    pub(crate) is_place: bool,
 }
 
 impl Unknown {
     /// Name and value of each, in the order of the row.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.0
-            .iter()
+        self.kept()
             .map(|member| (member.name.as_str(), &member.value))
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.kept().next().is_none()
+    }
+
+    /// Whether members of the model stand among them.
+    pub(crate) fn has_places(&self) -> bool {
+        self.0.iter().any(|member| member.is_place)
+    }
+
+    fn kept(&self) -> impl Iterator<Item = &UnknownMember> {
+        self.0.iter().filter(|member| !member.is_place)
     }
 
     pub(crate) fn push(&mut self, known_before: usize, name: String, value: Value) {
@@ -128,13 +143,31 @@ impl Unknown {
             known_before,
             name,
             value,
+            is_place: false,
         });
+    }
+
+    /// As a member of that name becomes one of the model: its place is kept, its value is handed out.
+    pub(crate) fn claim(&mut self, name: &str) -> Option<&mut Value> {
+        // Names are unique: the reader keeps the last of equal ones.
+        let member = self.0.iter_mut().find(|member| member.name == name)?;
+        member.is_place = true;
+        Some(&mut member.value)
     }
 
     pub(crate) fn members(&self) -> &[UnknownMember] {
         &self.0
     }
 }
+
+/// Places say nothing about the document.
+impl PartialEq for Unknown {
+    fn eq(&self, other: &Self) -> bool {
+        self.kept().eq(other.kept())
+    }
+}
+
+impl Eq for Unknown {}
 
 /// One run of a definition: the document that a commit replaces.
 ///
@@ -185,6 +218,16 @@ pub struct Execution {
     pub children: IndexMap<String, ChildState>,
     /// Calls of sub-machines so far, by path.
     pub invoke_seq: IndexMap<String, i64>,
+    /// When it was first stored, in seconds since the epoch. This time and the next three are written by
+    /// [`Dialect::V09`](crate::Dialect::V09) always, by the seed's dialect if they were in the row or have a value. The
+    /// store never sets one of them.
+    pub created_at: Option<f64>,
+    /// When it was last stored.
+    pub updated_at: Option<f64>,
+    /// When it became done, cancelled or failed.
+    pub finished_at: Option<f64>,
+    /// When it ends for want of activity.
+    pub expires_at: Option<f64>,
     /// Members written by others.
     pub unknown: Unknown,
     /// The end of the row that this was loaded from.
@@ -213,6 +256,10 @@ impl Execution {
             deferred: Vec::new(),
             children: IndexMap::new(),
             invoke_seq: IndexMap::new(),
+            created_at: None,
+            updated_at: None,
+            finished_at: None,
+            expires_at: None,
             unknown: Unknown::default(),
             tail: RowTail::default(),
         }

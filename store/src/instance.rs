@@ -3,7 +3,8 @@
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Document, RowTail, Settings, Status, StoreError, Unknown, Version, codec, op::validate,
+    Document, Forkable, RowTail, Settings, Status, StoreError, Unknown, Version, codec,
+    op::validate,
 };
 
 /// One run of a definition, with a state of the caller's own type.
@@ -95,11 +96,24 @@ impl<S: Serialize + DeserializeOwned> Document for Instance<S> {
         codec::decode_instance(row)
     }
 
+    fn is_finished(&self) -> bool {
+        self.status.is_finished()
+    }
+
     fn tail(&self) -> RowTail {
         self.tail.clone()
     }
 
     fn remember(&mut self, tail: RowTail) {
         self.tail = tail;
+    }
+}
+
+impl<S: Serialize + DeserializeOwned + Clone> Forkable for Instance<S> {
+    fn forked(&self, id: &str) -> Self {
+        let mut fork = self.clone();
+        id.clone_into(&mut fork.id);
+        fork.parent_id = None;
+        fork
     }
 }

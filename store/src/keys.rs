@@ -99,6 +99,12 @@ impl Keys {
         self.key("timers", "")
     }
 
+    /// Sorted set: ids by the time of their first commit, if the store keeps them in order. Not `exe:index`, which is the row
+    /// of an execution of that name.
+    pub fn index(&self) -> String {
+        self.key("index", "")
+    }
+
     /// Member of [`Keys::timers`] for one timer.
     pub fn timer_member(&self, id: &str, path: &str) -> String {
         format!("{id}\0{path}")
@@ -106,14 +112,17 @@ impl Keys {
 
     /// Glob pattern that matches every row of this store and, literally, nothing else.
     pub fn execution_pattern(&self) -> String {
-        let mut pattern = String::with_capacity(self.prefix.len() + 6);
-        for character in self.prefix.chars() {
-            if matches!(character, '*' | '?' | '[' | ']' | '\\') {
-                pattern.push('\\');
-            }
-            pattern.push(character);
-        }
-        pattern + ":exe:*"
+        self.execution_pattern_of("")
+    }
+
+    /// As [`Keys::execution_pattern`], for the ids that begin with this text.
+    pub fn execution_pattern_of(&self, id_prefix: &str) -> String {
+        format!("{}:exe:{}*", literal(&self.prefix), literal(id_prefix))
+    }
+
+    /// Glob pattern that matches the members of [`Keys::timers`] of one execution.
+    pub fn timer_pattern(&self, id: &str) -> String {
+        format!("{}\0*", literal(id))
     }
 
     /// The execution of a row's key; none if the key is not this store's.
@@ -130,6 +139,18 @@ impl Keys {
         key.push_str(id);
         key
     }
+}
+
+/// The glob pattern that matches this text and nothing else.
+fn literal(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len());
+    for character in text.chars() {
+        if matches!(character, '*' | '?' | '[' | ']' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@
 //! | `timers` | sorted set | id, NUL, path, by time in seconds |
 //! | `trace:{id}` | list | the last steps, oldest first |
 //! | `trace:seq:{id}` | string | how many steps were numbered |
+//! | `index` | sorted set | ids by the time of their first commit; only with [`Index::Ordered`] |
 //!
 //! # Guarantees
 //! * A commit lands only on the version that its execution was loaded at, and then with all of its effects.
@@ -35,6 +36,7 @@
 
 mod attempt;
 mod commit;
+mod dialect;
 mod document;
 #[cfg(any(feature = "sync", feature = "async"))]
 mod driver;
@@ -42,6 +44,7 @@ mod entry;
 mod error;
 mod execution;
 mod instance;
+mod listing;
 mod settings;
 
 #[cfg(feature = "async")]
@@ -64,13 +67,15 @@ pub use self::sync::RedisStore;
 pub use self::{
     attempt::{Attempt, Resolution},
     commit::{Commit, Committed, Emit, Seq, SpawnIntent, TimerOp},
-    document::{Document, RowTail},
+    dialect::Dialect,
+    document::{Document, Forkable, RowTail},
     entry::{
-        Cursor, DueTimer, ExecutionPage, ExecutionSummary, ListFilter, OutboxEntry, SpawnEntry,
-        UnreadableRow,
+        Cursor, DueTimer, ExecutionPage, ExecutionSummary, ListFilter, OrderedCursor, OrderedPage,
+        OutboxEntry, SpawnEntry, Sweep, SweptPage, Undated, UnreadableRow,
     },
-    error::{FailedCommand, Rejection, StoreError},
+    error::{FailedCommand, Rejection, StoreError, Unfit},
     execution::{ChildState, Event, Execution, Status, Unknown, Version},
     instance::Instance,
-    settings::{CommitPath, Settings, Strictness, TRACE_MAX_DEFAULT},
+    listing::{Listing, SEEN_MAX_DEFAULT},
+    settings::{CommitPath, Index, RETENTION_MIN, Settings, Strictness, TRACE_MAX_DEFAULT},
 };

@@ -1,6 +1,8 @@
 //! What a store is told once.
 
-use crate::{StoreError, keys::Keys};
+use std::time::Duration;
+
+use crate::{Dialect, Rejection, StoreError, keys::Keys};
 
 /// Trace steps kept for an execution unless told otherwise.
 pub const TRACE_MAX_DEFAULT: i64 = 200;
@@ -30,6 +32,22 @@ pub enum CommitPath {
     Watch,
 }
 
+/// Whether the ids of all executions are kept in order beside their rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Index {
+    /// No: a listing walks over all keys of the database.
+    #[default]
+    None,
+    /// Yes, in the sorted set `index`, by the time of their first commit. Only for a store all of whose writers are of this
+    /// kind and have this setting: no other writer adds to it, and none removes from it.
+    Ordered,
+}
+
+/// The shortest time for which what ended can be kept: longer than the lease of any worker, so that an event that was
+/// handled is not delivered again to an execution that has forgotten it.
+pub const RETENTION_MIN: Duration = Duration::from_secs(60);
+
 /// Settings of a store.
 ///
 /// ```
@@ -41,27 +59,46 @@ pub enum CommitPath {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
+    dialect: Dialect,
     keys: Keys,
     strictness: Strictness,
     commit_path: CommitPath,
     trace_max: i64,
+    index: Index,
+    retention_ms: Option<u64>,
 }
 
 impl Settings {
     /// The prefix of a store that was not told another.
-    pub const PREFIX: &'static str = "stm";
+    pub const PREFIX: &'static str = Dialect::Seed.prefix();
 
-    /// Settings with this prefix, all else at its default.
+    /// Settings with this prefix, all else at its default; the dialect is the seed's.
     ///
     /// # Errors
     /// [`StoreError::Invalid`] for a prefix that [`Keys::new`] refuses.
     pub fn new(prefix: impl Into<String>) -> Result<Self, StoreError> {
+        Self::in_dialect(Dialect::Seed, prefix)
+    }
+
+    /// Settings of this dialect with this prefix, all else at its default.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for a prefix that [`Dialect::keys`] refuses.
+    pub fn in_dialect(dialect: Dialect, prefix: impl Into<String>) -> Result<Self, StoreError> {
         Ok(Self {
-            keys: Keys::new(prefix)?,
+            dialect,
+            keys: dialect.keys(prefix)?,
             strictness: Strictness::default(),
             commit_path: CommitPath::default(),
             trace_max: TRACE_MAX_DEFAULT,
+            index: Index::default(),
+            retention_ms: None,
         })
+    }
+
+    /// Settings of this dialect with its own prefix, all else at its default.
+    pub fn of_dialect(dialect: Dialect) -> Self {
+        Self::in_dialect(dialect, dialect.prefix()).expect("the default prefix keeps the rules")
     }
 
     /// The same under other keys.
@@ -99,6 +136,45 @@ impl Settings {
         self.trace_max = steps.max(-i64::MAX);
     }
 
+    /// Sets whether ids are kept in order; see [`Index`].
+    #[must_use]
+    pub fn index(mut self, index: Index) -> Self {
+        self.index = index;
+        self
+    }
+
+    /// Lets the server remove an execution with its dedupe marks and its trace this long after the commit in which it
+    /// ended, unless a later commit revives it. Choose a time longer than any redelivery; a failed execution that somebody
+    /// may want to look at is removed too. Its timers and entries stay until they are swept or relayed and find no row. A
+    /// writer without this setting that commits on what has ended keeps the row, but not the marks.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for less than [`RETENTION_MIN`], or for more milliseconds than fit 53 bits.
+    pub fn retain_finished(mut self, time: Duration) -> Result<Self, StoreError> {
+        let milliseconds = u64::try_from(time.as_millis()).ok();
+        let milliseconds = milliseconds.filter(|ms| time >= RETENTION_MIN && *ms < 1 << 53);
+        self.retention_ms = Some(milliseconds.ok_or(StoreError::Invalid {
+            what: "retention",
+            reason: Rejection::OutOfRange,
+        })?);
+        Ok(self)
+    }
+
+    /// Whether ids are kept in order.
+    pub fn is_indexed(&self) -> bool {
+        self.index == Index::Ordered
+    }
+
+    /// For how many milliseconds what ended is kept; none keeps it for ever.
+    pub fn retention_ms(&self) -> Option<u64> {
+        self.retention_ms
+    }
+
+    /// The wire dialect.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
     /// The key names.
     pub fn keys(&self) -> &Keys {
         &self.keys
@@ -122,6 +198,6 @@ impl Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self::new(Self::PREFIX).expect("the default prefix keeps the rules")
+        Self::of_dialect(Dialect::default())
     }
 }

@@ -1,19 +1,23 @@
 //! The blocking twin.
 
+mod records;
+mod trace;
+
 use std::{fmt, time::Duration};
 
 use redis::{ConnectionLike, RedisResult, cmd};
-use serde_json::{Map, Value as Json};
 
 use crate::{
-    Attempt, Commit, Committed, Cursor, Document, DueTimer, Execution, ExecutionPage, ListFilter,
-    OutboxEntry, Resolution, Seq, Settings, SpawnEntry, StoreError,
+    Attempt, Commit, Committed, Document, DueTimer, Execution, OutboxEntry, Resolution, Seq,
+    Settings, SpawnEntry, StoreError,
     driver::{
         Entry, NOT_ONE_CONNECTION, Pinning, RESPONSE_TIMEOUT_DEFAULT, forgets_watches, replies_of,
     },
     keys::Keys,
     op::{self, Batch, Channel, Operation, Replies, Step},
 };
+
+pub use self::records::Executions;
 
 /// Where a store's connections come from.
 pub trait Connections {
@@ -361,11 +365,6 @@ impl<P: Connections> RedisStore<P> {
         self.settings = settings;
     }
 
-    /// How many trace steps are kept from now on; see [`Settings::trace_max`].
-    pub fn set_trace_max(&mut self, steps: i64) {
-        self.settings.set_trace_max(steps);
-    }
-
     /// Runs an operation of one's own.
     ///
     /// # Errors
@@ -483,15 +482,6 @@ impl<P: Connections> RedisStore<P> {
         Ok(resolution)
     }
 
-    /// Whether the execution with this id has handled this event.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`], [`StoreError::Io`].
-    pub fn is_processed(&mut self, id: &str, event_id: &str) -> Result<bool, StoreError> {
-        let operation = op::IsProcessed::new(&self.settings, id, event_id);
-        self.run(operation)
-    }
-
     /// All events that wait for delivery, oldest first.
     ///
     /// # Errors
@@ -548,38 +538,6 @@ impl<P: Connections> RedisStore<P> {
         fire_at_s: f64,
     ) -> Result<bool, StoreError> {
         let operation = op::DeleteTimer::new(&self.settings, id, path, fire_at_s)?;
-        self.run(operation)
-    }
-
-    /// Adds a step to a trace outside of a commit; its own `index` is kept if it has one.
-    ///
-    /// # Errors
-    /// [`StoreError::Invalid`], [`StoreError::Indeterminate`] if the reply was lost (a repetition may add it twice).
-    pub fn append_trace(&mut self, id: &str, step: &Map<String, Json>) -> Result<(), StoreError> {
-        let operation = op::AppendTrace::new(&self.settings, id, step)?;
-        self.run(operation)
-    }
-
-    /// The steps that the trace still holds, oldest first.
-    ///
-    /// # Errors
-    /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Io`].
-    pub fn read_trace(&mut self, id: &str) -> Result<Vec<Map<String, Json>>, StoreError> {
-        let operation = op::ReadTrace::new(&self.settings, id)?;
-        self.run(operation)
-    }
-
-    /// A page of the executions that match; see [`op::ListExecutions`] for what a page is. `limit` is a hint.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
-    pub fn list_executions(
-        &mut self,
-        filter: &ListFilter,
-        limit: u32,
-        cursor: Option<Cursor>,
-    ) -> Result<ExecutionPage, StoreError> {
-        let operation = op::ListExecutions::new(&self.settings, filter.clone(), limit, cursor);
         self.run(operation)
     }
 

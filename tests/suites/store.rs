@@ -10,16 +10,22 @@
 mod atomic;
 #[path = "store/backend.rs"]
 mod backend;
+#[path = "store/checks.rs"]
+mod checks;
 #[path = "store/commits.rs"]
 mod commits;
 #[path = "store/creation.rs"]
 mod creation;
+#[path = "store/dialects.rs"]
+mod dialects;
 #[path = "store/documents.rs"]
 mod documents;
 #[path = "store/faults.rs"]
 mod faults;
 #[path = "store/foreign.rs"]
 mod foreign;
+#[path = "store/forks.rs"]
+mod forks;
 #[path = "store/golden.rs"]
 mod golden;
 #[path = "store/keyspace.rs"]
@@ -32,10 +38,14 @@ mod meddling;
 mod naive;
 #[path = "store/numbers.rs"]
 mod numbers;
+#[path = "store/purge.rs"]
+mod purge;
 #[path = "store/relay.rs"]
 mod relay;
 #[path = "store/resolving.rs"]
 mod resolving;
+#[path = "store/spellings.rs"]
+mod spellings;
 #[path = "store/tails.rs"]
 mod tails;
 #[path = "store/transport.rs"]
@@ -50,3 +60,5 @@ mod transport_model;
 mod transport_naive;
 #[path = "store/twin.rs"]
 mod twin;
+#[path = "store/upkeep.rs"]
+mod upkeep;

@@ -14,12 +14,12 @@ mod tail;
 
 use serde_json::{Map, Value};
 
-pub(crate) use self::model::{PRIORITY_MAX, event_depth};
+pub(crate) use self::model::{PRIORITY_MAX, created_at, event_depth};
 pub use self::{
     instance::{decode_instance, encode_instance},
     model::{
         decode_event, decode_execution, decode_summary, encode_event, encode_execution,
-        execution_depth,
+        encode_execution_in, execution_depth,
     },
     number::{lax_integer, python_float},
     parse::{DEPTH_MAX as READ_DEPTH_MAX, ParseError, Surrogates, parse},
@@ -157,6 +157,24 @@ pub fn decode_spawn(key: &str, field: &[u8], value: &[u8]) -> Result<SpawnEntry,
         root_path,
         context,
     })
+}
+
+/// Whom an outbox value is addressed to, the event not looked at; none if it is no such value or has no target.
+pub(crate) fn outbox_target(value: &[u8]) -> Option<String> {
+    text_member(value, "t")
+}
+
+/// Who wants the execution of a spawn value; none if it is no such value.
+pub(crate) fn spawn_parent(value: &[u8]) -> Option<String> {
+    text_member(value, "p")
+}
+
+fn text_member(value: &[u8], name: &str) -> Option<String> {
+    let mut members = object(value, Surrogates::Replace).ok()?;
+    match members.get_mut(name).map(Value::take) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    }
 }
 
 /// One item of a trace list.

@@ -1,5 +1,7 @@
 //! Rows and events: declaration order out, lax in, unknown members kept in their places.
 
+use std::borrow::Cow;
+
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
@@ -10,7 +12,7 @@ use super::{
     object, object_depth,
     print::{Printer, Spelling},
 };
-use crate::{ChildState, Event, Execution, ExecutionSummary, Status, Unknown, Version};
+use crate::{ChildState, Dialect, Event, Execution, ExecutionSummary, Status, Unknown, Version};
 
 const EXECUTION: [&str; 18] = [
     "id",
@@ -32,6 +34,8 @@ const EXECUTION: [&str; 18] = [
     "children",
     "invoke_seq",
 ];
+/// Members of the newer dialect, which the older one keeps as it keeps unknown ones.
+const TIMES: [&str; 4] = ["created_at", "updated_at", "finished_at", "expires_at"];
 const CHILD: [&str; 6] = [
     "root_path",
     "finished",
@@ -45,10 +49,19 @@ const EVENT: [&str; 5] = ["id", "kind", "created_time", "received_time", "data"]
 /// Highest priority of an execution.
 pub(crate) const PRIORITY_MAX: u8 = 4;
 
-/// The row of an execution at this version, which need not be the one that it carries.
+/// The row of an execution in the seed's dialect, at this version, which need not be the one that it carries.
 pub fn encode_execution(execution: &Execution, version: Version) -> String {
+    encode_execution_in(Dialect::Seed, execution, version)
+}
+
+/// The row of an execution in a dialect, at this version.
+///
+/// The four times stand where they stood in the row that was read. Those that were not in it come last: in the newer
+/// dialect all of them, in the seed's those that have a value.
+pub fn encode_execution_in(dialect: Dialect, execution: &Execution, version: Version) -> String {
     let mut printer = Printer::new(Spelling::Compact);
-    let mut row = printer.object_keeping(&execution.unknown);
+    let unknown = with_times(dialect, execution);
+    let mut row = printer.object_keeping(&unknown);
     row.text("id", &execution.id);
     row.text("definition_id", &execution.definition_id);
     row.optional_text("definition_fqn", execution.definition_fqn.as_deref());
@@ -78,6 +91,56 @@ pub fn encode_execution(execution: &Execution, version: Version) -> String {
     calls.end();
     row.end();
     printer.finish()
+}
+
+/// The unknown members with the times among them, as they are to be written.
+fn with_times(dialect: Dialect, execution: &Execution) -> Cow<'_, Unknown> {
+    let Times(times) = Times::of(execution);
+    let needed = dialect == Dialect::V09 || times.iter().any(Option::is_some);
+    if !needed && !execution.unknown.has_places() {
+        return Cow::Borrowed(&execution.unknown);
+    }
+    let mut unknown = execution.unknown.clone();
+    for (name, time) in TIMES.into_iter().zip(times) {
+        match unknown.claim(name) {
+            // What was read stays as it was spelled, also if it is no time at all.
+            Some(value) if seconds(value) == time => {}
+            Some(value) => *value = number(time),
+            None if dialect == Dialect::V09 || time.is_some() => {
+                unknown.push(EXECUTION.len(), name.to_owned(), number(time));
+            }
+            None => {}
+        }
+    }
+    Cow::Owned(unknown)
+}
+
+/// The times of an execution, in the order of their names.
+struct Times([Option<f64>; 4]);
+
+impl Times {
+    fn of(execution: &Execution) -> Self {
+        Self([
+            execution.created_at,
+            execution.updated_at,
+            execution.finished_at,
+            execution.expires_at,
+        ])
+    }
+}
+
+fn seconds(value: &Value) -> Option<f64> {
+    let seconds = match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    seconds.filter(|seconds| seconds.is_finite())
+}
+
+fn number(seconds: Option<f64>) -> Value {
+    // Not a number and the infinities have no spelling in a row; they are refused before.
+    seconds.map_or(Value::Null, Value::from)
 }
 
 /// The JSON of an event.
@@ -137,8 +200,9 @@ pub(crate) fn event_depth(event: &Event) -> usize {
 
 fn unknown_depth(unknown: &Unknown) -> usize {
     unknown
+        .members()
         .iter()
-        .map(|(_, value)| depth(value))
+        .map(|member| depth(&member.value))
         .max()
         .unwrap_or(0)
 }
@@ -179,7 +243,13 @@ pub fn decode_execution(row: &[u8]) -> Result<Execution, String> {
         .map(child)
         .collect::<Result<_, _>>()?;
     execution.invoke_seq = calls(members.map("invoke_seq")?)?;
-    execution.unknown = members.unknown;
+    let mut unknown = members.unknown;
+    let mut time = |name| unknown.claim(name).and_then(|value| seconds(value));
+    execution.created_at = time("created_at");
+    execution.updated_at = time("updated_at");
+    execution.finished_at = time("finished_at");
+    execution.expires_at = time("expires_at");
+    execution.unknown = unknown;
     Ok(execution)
 }
 
@@ -205,7 +275,17 @@ pub fn decode_summary(row: &[u8]) -> Result<ExecutionSummary, String> {
         active_path: members.optional_text("active_path")?,
         version: Version::new(members.integer("version")?),
         parent_id: members.optional_text("parent_id")?,
+        finished_at: members
+            .unknown
+            .claim("finished_at")
+            .and_then(|value| seconds(value)),
     })
+}
+
+/// When a row says that it was first stored.
+pub(crate) fn created_at(row: &[u8]) -> Option<f64> {
+    let members = object(row, Surrogates::Replace).ok()?;
+    members.get("created_at").and_then(seconds)
 }
 
 pub(super) fn status(value: &Value) -> Result<Status, String> {
@@ -309,13 +389,62 @@ mod tests {
                 .iter()
                 .map(|(name, _)| name)
                 .collect::<Vec<_>>(),
-            ["first", "before", "created_at", "updated_at"]
+            ["first", "before"]
         );
+        assert_eq!(execution.created_at, Some(1.5));
         assert_eq!(encode_execution(&execution, execution.version), row);
         let event = r#"{"v":1,"id":"e","kind":"k","created_time":null,"x":2,"received_time":null,"data":{},"y":3}"#;
         assert_eq!(
             encode_event(&decode_event(event.as_bytes()).unwrap()),
             event
+        );
+    }
+
+    #[test]
+    fn the_times_stand_where_they_stood_or_last() {
+        const NEWER: &str =
+            r#","created_at":1.5,"updated_at":null,"finished_at":null,"expires_at":null}"#;
+        let row =
+            |end: &str| FRESH.replace(r#""invoke_seq":{}}"#, &format!(r#""invoke_seq":{{}}{end}"#));
+        let read = |row: &str| decode_execution(row.as_bytes()).unwrap();
+        let text = |dialect, execution: &Execution| {
+            encode_execution_in(dialect, execution, execution.version)
+        };
+        let both = [Dialect::Seed, Dialect::V09];
+
+        let mut fresh = read(FRESH);
+        assert_eq!(text(Dialect::Seed, &fresh), FRESH);
+        assert_eq!(
+            text(Dialect::V09, &fresh),
+            row(&NEWER.replace("1.5", "null"))
+        );
+        fresh.created_at = Some(1.5);
+        assert_eq!(text(Dialect::Seed, &fresh), row(r#","created_at":1.5}"#));
+        assert_eq!(text(Dialect::V09, &fresh), row(NEWER));
+        assert_eq!(read(&text(Dialect::V09, &fresh)), fresh);
+
+        for foreign in [
+            row(NEWER),
+            row(
+                r#","x":1,"expires_at":1700000000,"y":2,"created_at":"7","updated_at":[],"finished_at":null}"#,
+            ),
+            row(NEWER).replace(r#"{"id":"#, r#"{"z":{"created_at":3},"id":"#),
+        ] {
+            for dialect in both {
+                assert_eq!(text(dialect, &read(&foreign)), foreign);
+            }
+        }
+        let early = FRESH.replace(r#"{"id":"#, r#"{"finished_at":2.5,"id":"#);
+        let mut execution = read(&early);
+        assert_eq!(text(Dialect::Seed, &execution), early);
+        execution.finished_at = None;
+        assert_eq!(
+            text(Dialect::Seed, &execution),
+            early.replace("2.5", "null")
+        );
+        assert_eq!(
+            decode_summary(early.as_bytes()).unwrap().finished_at,
+            Some(2.5)
         );
     }
 

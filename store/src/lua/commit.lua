@@ -3,7 +3,9 @@
 -- ARGV: the new row, its version, the expected version (empty: no row), the end of the expected row (empty: not known),
 -- 1 with an event id, how many events, spawns, timers, the first step that the trace keeps (empty: no step to add; `all`);
 -- then the event id, the events, the spawns, a score (empty: remove) and a member for each timer, the step up to its index
--- and from there on.
+-- and from there on; then, or nothing: 1 to keep the id in the index, the id, milliseconds to live (empty: leave as it is, 0:
+-- for ever). KEYS after all others: the index if the id is kept in it; the processed ids, the trace's counter and list again
+-- if milliseconds are given.
 local expected, tail, kept = ARGV[3], ARGV[4], ARGV[9]
 local marks, emits, spawns, timers =
   tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
@@ -93,6 +95,20 @@ if kept ~= '' then
   may('RPUSH', trace, '')
   may('LTRIM', trace, '0', '0')
 end
+-- What is kept beside: an index of the ids, a time to live of the row and its companions.
+local options = 9 + marks + emits + spawns + 2 * timers + (kept ~= '' and 2 or 0)
+local index, now
+local lifetime = tonumber(ARGV[options + 3] or '')
+if ARGV[options + 1] == '1' then
+  index = take('zset')
+  may('TIME')
+  may('ZADD', index, 'NX', '0', '')
+  now = redis.call('TIME')
+end
+if lifetime then
+  may('PEXPIRE', KEYS[1], '1')
+  may('PERSIST', KEYS[at + 1])
+end
 if bad then
   return corrupt(bad)
 end
@@ -155,6 +171,22 @@ if kept ~= '' then
   redis.call('RPUSH', trace, ARGV[arg + 1] .. trace_index .. ARGV[arg + 2])
   if kept ~= 'all' then
     redis.call('LTRIM', trace, kept, -1)
+  end
+end
+if index then
+  redis.call('ZADD', index, 'NX', now[1] .. '.' .. string.rep('0', 6 - #now[2]) .. now[2], ARGV[options + 2])
+end
+if lifetime then
+  -- SET has taken the row's own away.
+  if lifetime > 0 then
+    redis.call('PEXPIRE', KEYS[1], ARGV[options + 3])
+  end
+  for companion = at + 1, at + 3 do
+    if lifetime > 0 then
+      redis.call('PEXPIRE', KEYS[companion], ARGV[options + 3])
+    else
+      redis.call('PERSIST', KEYS[companion])
+    end
   end
 end
 return reply

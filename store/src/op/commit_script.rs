@@ -2,7 +2,10 @@
 
 use redis::{Cmd, ServerError, Value, cmd};
 
-use super::{Batch, Operation, Replies, Step, Writes, over, protocol_error, reply, script::COMMIT};
+use super::{
+    Batch, Operation, Replies, Step, Writes, over, protocol_error, reply, script::COMMIT,
+    writes::Lifetime,
+};
 use crate::{Attempt, Commit, Committed, Document, Seq, Settings, StoreError, Version, codec};
 
 /// What the script puts before the version that it found; the server puts `ERR` before that.
@@ -114,6 +117,16 @@ impl CommitByScript {
         }
         if let Some(step) = &writes.trace {
             arguments.extend([&*step.before, &*step.behind]);
+        }
+        let lifetime = match writes.lifetime {
+            Lifetime::Untouched => String::new(),
+            Lifetime::Unlimited => "0".to_owned(),
+            Lifetime::Milliseconds(ms) => ms.to_string(),
+        };
+        if writes.is_indexed || writes.lifetime != Lifetime::Untouched {
+            let listed = if writes.is_indexed { &*writes.id } else { "" };
+            let is_listed = if writes.is_indexed { "1" } else { "0" };
+            arguments.extend([is_listed, listed, &lifetime]);
         }
         if self.state == State::BySource {
             COMMIT.by_source(&keys, &arguments)
@@ -275,6 +288,10 @@ fn parts(writes: &Writes) -> Vec<Part> {
     part(!writes.timers.is_empty(), keys.timers(), "a sorted set");
     part(writes.trace.is_some(), keys.trace_seq(id), COUNTER);
     part(writes.trace.is_some(), keys.trace(id), "a list");
+    part(writes.is_indexed, keys.index(), "a sorted set");
+    for key in writes.companions() {
+        part(writes.lifetime != Lifetime::Untouched, key, "");
+    }
     parts
 }
 

@@ -2,7 +2,9 @@
 
 use redis::{Cmd, Value, cmd};
 
-use super::{Batch, Operation, Replies, Step, Writes, over, protocol_error, reply, trace};
+use super::{
+    Batch, Operation, Replies, Step, Writes, over, protocol_error, reply, trace, writes::Lifetime,
+};
 use crate::{
     Attempt, Commit, Committed, Document, FailedCommand, Seq, Settings, StoreError, Version, codec,
 };
@@ -230,6 +232,31 @@ impl Writes {
             let step = format!("{}{index}{}", step.before, step.behind);
             commands.push(cmd("RPUSH").arg(&key).arg(step).take());
             commands.extend(trace::trim(&key, self.trace_max));
+        }
+        commands.extend(self.upkeep());
+        commands
+    }
+
+    /// The index and the times to live. A transaction can not ask for the time: what it adds to the index comes before all
+    /// that has one.
+    fn upkeep(&self) -> Vec<Cmd> {
+        let mut commands = Vec::new();
+        if self.is_indexed {
+            let mut add = cmd("ZADD");
+            add.arg(self.keys.index()).arg("NX").arg(0).arg(&self.id);
+            commands.push(add);
+        }
+        let companions = self.companions();
+        match self.lifetime {
+            Lifetime::Untouched => {}
+            // SET has taken the row's own away.
+            Lifetime::Unlimited => {
+                commands.extend(companions.map(|key| cmd("PERSIST").arg(key).take()));
+            }
+            Lifetime::Milliseconds(ms) => {
+                let keys = [self.row_key.clone()].into_iter().chain(companions);
+                commands.extend(keys.map(|key| cmd("PEXPIRE").arg(key).arg(ms).take()));
+            }
         }
         commands
     }

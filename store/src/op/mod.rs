@@ -23,18 +23,26 @@
 //! let Step::Done(Ok(None)) = load.step(Replies::Received(vec![redis::Value::Nil])) else { panic!("no row") };
 //! ```
 
+mod call;
+mod check;
 mod commit;
 mod commit_script;
 mod commit_watch;
 mod dedupe;
+mod fork;
+mod index;
 mod list;
 mod load;
 mod outbox;
+mod purge;
 mod relay;
 pub mod reply;
 mod resolve;
+mod scan;
 mod script;
 mod spawns;
+mod status;
+mod sweep;
 mod timers;
 mod trace;
 pub mod validate;
@@ -43,16 +51,22 @@ mod writes;
 use redis::{Cmd, Pipeline, RedisError, Value};
 
 pub use self::{
+    check::Check,
     commit::CommitOperation,
     commit_script::CommitByScript,
     commit_watch::{CommitByWatch, Numbers},
     dedupe::IsProcessed,
-    list::ListExecutions,
+    fork::Fork,
+    index::{ListOrdered, RebuildIndex},
+    list::{IdsWithPrefix, ListExecutions},
     load::{Load, LoadForEvent},
     outbox::{AckOutbox, PendingOutbox},
+    purge::{Purge, PurgeMany},
     resolve::Resolve,
     script::Script,
     spawns::{AckSpawn, PendingSpawns},
+    status::LoadStatus,
+    sweep::SweepFinished,
     timers::{DeleteTimer, DueTimers},
     trace::{AppendTrace, ReadTrace},
     writes::Writes,

@@ -27,6 +27,29 @@ pub(super) static DELETE_TIMER: Script = Script {
     }),
 };
 
+/// Remove an execution and what belongs to it.
+pub(super) static PURGE: Script = Script {
+    source: include_str!("../lua/purge.lua"),
+    hash: LazyLock::new(|| redis::Script::new(PURGE.source).get_hash().to_owned()),
+};
+
+/// Store a copy of a row under another key.
+pub(super) static FORK: Script = Script {
+    source: include_str!("../lua/fork.lua"),
+    hash: LazyLock::new(|| redis::Script::new(FORK.source).get_hash().to_owned()),
+};
+
+/// Look up a page of the index.
+pub(super) static INDEX_PAGE: Script = Script::new(include_str!("../lua/index_page.lua"), || {
+    INDEX_PAGE.digest()
+});
+
+/// Bring entries of the index in line with the rows.
+pub(super) static INDEX_REPAIR: Script =
+    Script::new(include_str!("../lua/index_repair.lua"), || {
+        INDEX_REPAIR.digest()
+    });
+
 impl Script {
     /// A script whose hash is worked out when it is first needed.
     pub(crate) const fn new(source: &'static str, hash: fn() -> String) -> Self {

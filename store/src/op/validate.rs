@@ -76,7 +76,16 @@ pub fn execution(execution: &Execution) -> Result<(), StoreError> {
     execution
         .deferred
         .iter()
-        .try_for_each(|deferred| event("deferred event", deferred))
+        .try_for_each(|deferred| event("deferred event", deferred))?;
+    [
+        execution.created_at,
+        execution.updated_at,
+        execution.finished_at,
+        execution.expires_at,
+    ]
+    .into_iter()
+    .flatten()
+    .try_for_each(|seconds| time("time of an execution", seconds))
 }
 
 /// Refuses effects that can not be stored without breaking a guarantee.

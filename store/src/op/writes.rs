@@ -36,6 +36,19 @@ pub struct Writes {
     pub(super) processed_event_id: Option<String>,
     pub(super) trace: Option<TraceStep>,
     pub(super) trace_max: i64,
+    pub(super) is_indexed: bool,
+    pub(super) lifetime: Lifetime,
+}
+
+/// What becomes of the time to live of the row and its companions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lifetime {
+    /// The store does not deal with it.
+    Untouched,
+    /// It has not ended: for ever.
+    Unlimited,
+    /// It has ended: so many milliseconds.
+    Milliseconds(u64),
 }
 
 /// A change to a timer.
@@ -100,6 +113,12 @@ impl Writes {
                 TraceStep { before, behind }
             }),
             trace_max: settings.trace_max_steps(),
+            is_indexed: settings.is_indexed(),
+            lifetime: match settings.retention_ms() {
+                None => Lifetime::Untouched,
+                Some(ms) if document.is_finished() => Lifetime::Milliseconds(ms),
+                Some(_) => Lifetime::Unlimited,
+            },
             keys: keys.clone(),
         })
     }
@@ -117,6 +136,12 @@ impl Writes {
         let mut writes = Self::new(settings, document, commit)?;
         writes.is_creation = true;
         Ok(writes)
+    }
+
+    /// The keys that live and die with the row.
+    pub(super) fn companions(&self) -> [String; 3] {
+        let (keys, id) = (&self.keys, &self.id);
+        [keys.processed(id), keys.trace_seq(id), keys.trace(id)]
     }
 
     /// What the caller gets if all of it landed, but for the positions.

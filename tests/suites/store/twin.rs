@@ -5,8 +5,9 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 use store::{
     AsyncRedisStore, Attempt, Commit, Committed, Cursor, Document, DueTimer, Execution,
-    ExecutionPage, ListFilter, OutboxEntry, RedisStore, Resolution, Seq, Settings, SpawnEntry,
-    StoreError, aio, op::Operation, sync,
+    ExecutionPage, ExecutionSummary, Forkable, ListFilter, Listing, OrderedCursor, OrderedPage,
+    OutboxEntry, RedisStore, Resolution, Seq, Settings, SpawnEntry, StoreError, Sweep, SweptPage,
+    Version, aio, op::Operation, sync,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -242,6 +243,108 @@ impl Twin {
             Self::Async(runtime, store) => {
                 runtime.block_on(store.list_executions(filter, limit, cursor))
             }
+        }
+    }
+
+    pub(crate) fn purge(&mut self, id: &str, expected: Version) -> Result<bool> {
+        match self {
+            Self::Sync(store) => store.purge(id, expected),
+            Self::Async(runtime, store) => runtime.block_on(store.purge(id, expected)),
+        }
+    }
+
+    pub(crate) fn list_ordered(
+        &mut self,
+        filter: &ListFilter,
+        limit: u32,
+        cursor: Option<OrderedCursor>,
+    ) -> Result<OrderedPage> {
+        match self {
+            Self::Sync(store) => store.list_ordered(filter, limit, cursor),
+            Self::Async(runtime, store) => {
+                runtime.block_on(store.list_ordered(filter, limit, cursor))
+            }
+        }
+    }
+
+    pub(crate) fn rebuild_index(&mut self) -> Result<u64> {
+        match self {
+            Self::Sync(store) => store.rebuild_index(),
+            Self::Async(runtime, store) => runtime.block_on(store.rebuild_index()),
+        }
+    }
+
+    pub(crate) fn check(&mut self) -> Result<()> {
+        match self {
+            Self::Sync(store) => store.check(),
+            Self::Async(runtime, store) => runtime.block_on(store.check()),
+        }
+    }
+
+    pub(crate) fn status(&mut self, id: &str) -> Result<Option<ExecutionSummary>> {
+        match self {
+            Self::Sync(store) => store.status(id),
+            Self::Async(runtime, store) => runtime.block_on(store.status(id)),
+        }
+    }
+
+    pub(crate) fn fork(&mut self, id: &str, new_id: &str) -> Result<Option<Execution>> {
+        match self {
+            Self::Sync(store) => store.fork(id, new_id),
+            Self::Async(runtime, store) => runtime.block_on(store.fork(id, new_id)),
+        }
+    }
+
+    pub(crate) fn fork_as<D: Forkable>(&mut self, id: &str, new_id: &str) -> Result<Option<D>> {
+        match self {
+            Self::Sync(store) => store.fork_as(id, new_id),
+            Self::Async(runtime, store) => runtime.block_on(store.fork_as(id, new_id)),
+        }
+    }
+
+    pub(crate) fn sweep_finished(
+        &mut self,
+        sweep: &Sweep,
+        limit: u32,
+        cursor: Option<Cursor>,
+    ) -> Result<SweptPage> {
+        match self {
+            Self::Sync(store) => store.sweep_finished(sweep, limit, cursor),
+            Self::Async(runtime, store) => {
+                runtime.block_on(store.sweep_finished(sweep, limit, cursor))
+            }
+        }
+    }
+
+    /// All of a listing; `after` is called after each item.
+    pub(crate) fn executions(
+        &mut self,
+        listing: Listing,
+        mut after: impl FnMut(usize),
+    ) -> Vec<Result<ExecutionSummary>> {
+        let mut found = Vec::new();
+        match self {
+            Self::Sync(store) => {
+                for item in store.executions(listing) {
+                    found.push(item);
+                    after(found.len());
+                }
+            }
+            Self::Async(runtime, store) => runtime.block_on(async {
+                let mut executions = store.executions(listing);
+                while let Some(item) = executions.next().await {
+                    found.push(item);
+                    after(found.len());
+                }
+            }),
+        }
+        found
+    }
+
+    pub(crate) fn ids_with_prefix(&mut self, id_prefix: &str) -> Result<Vec<String>> {
+        match self {
+            Self::Sync(store) => store.ids_with_prefix(id_prefix),
+            Self::Async(runtime, store) => runtime.block_on(store.ids_with_prefix(id_prefix)),
         }
     }
 

@@ -3,7 +3,7 @@
 use serde_json::Map;
 
 use super::*;
-use crate::{ListFilter, Seq, Settings};
+use crate::{CommitPath, ListFilter, Seq, Settings, Unfit, Version};
 
 #[test]
 fn load_for_event_reads_the_row_before_the_set() {
@@ -95,10 +95,20 @@ fn a_listing_scans_with_an_escaped_pattern_and_skips_an_empty_batch() {
         sent(list.step(Replies::Start)).1,
         ["SCAN 0 MATCH s\\*:exe:* COUNT 20"]
     );
-    let page = done(list.step(received(&[
-        "*2\n$20\n18446744073709551615\n*1\n$9\nstm:exe:1\n",
-    ])))
-    .unwrap();
+    let foreign = "*2\n$20\n18446744073709551615\n*1\n$9\nstm:exe:1\n";
+    for count in [40, 80, 160, 320, 640, 1000, 1000] {
+        assert_eq!(
+            sent(list.step(received(&[foreign]))).1,
+            [format!(
+                "SCAN 18446744073709551615 MATCH s\\*:exe:* COUNT {count}"
+            )]
+        );
+    }
+    let page = (7..16).find_map(|_| match list.step(received(&[foreign])) {
+        Step::Done(page) => Some(page.unwrap()),
+        Step::Send(_) => None,
+    });
+    let page = page.expect("a page after sixteen scans");
     assert_eq!(
         (
             page.items.len(),
@@ -177,4 +187,72 @@ fn feed<O: Operation>(mut operation: O, odd: &[&str], depth: usize) {
         let Step::Send(batch) = step else { return };
         step = operation.step(received(&vec![*reply; batch.len()]));
     }
+}
+
+#[test]
+fn a_check_names_what_makes_a_server_unfit() {
+    // Each line ends in two characters on the wire.
+    let info = |text: &str| format!("${}\n{text}\n", text.len() + text.matches('\n').count());
+    let memory = |policy: &str| info(&format!("# Memory\nmaxmemory_policy:{policy}\nx:1"));
+    let replication = |role: &str| info(&format!("# Replication\nrole:{role}\nmaster_host:h"));
+    let (good, master) = (memory("noeviction"), replication("master"));
+    let denied = "-NOPERM no\n";
+    let check = |settings: &Settings, replies: &[&str]| {
+        let mut check = Check::new(settings);
+        let (_, commands) = sent(check.step(Replies::Start));
+        assert_eq!(
+            commands,
+            ["INFO memory", "INFO replication", "EVAL return 1 0"]
+        );
+        done(check.step(received(replies)))
+    };
+    let default = Settings::default();
+    check(&default, &[&good, &master, ":1\n"]).unwrap();
+    let unfit = |replies: &[&str]| match check(&default, replies) {
+        Err(StoreError::Unfit { reason, found }) => (reason, found),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(
+        unfit(&[&memory("allkeys-lfu"), &master, ":1\n"]),
+        (Unfit::Evicting, "allkeys-lfu".to_owned())
+    );
+    assert_eq!(
+        unfit(&[&good, &replication("slave"), ":1\n"]),
+        (Unfit::Replica, "slave of h".to_owned())
+    );
+    assert_eq!(
+        unfit(&[&good, &master, denied]),
+        (Unfit::WithoutScripts, "NOPERM no".to_owned())
+    );
+    let watching = Settings::default().commit_path(CommitPath::Watch);
+    check(&watching, &[&good, &master, denied]).unwrap();
+    assert!(matches!(
+        check(&default, &[denied, denied, denied]),
+        Err(StoreError::Refused { .. })
+    ));
+}
+
+#[test]
+fn the_script_of_a_purge_gets_what_it_removes_and_nothing_else() {
+    let mut purge = Purge::new(&Settings::default(), "a*", Version::new(3)).unwrap();
+    assert_eq!(
+        sent(purge.step(Replies::Start)).1,
+        ["ZSCAN stm:timers 0 MATCH a\\*\0* COUNT 1000"]
+    );
+    let (_, outbox) = sent(purge.step(received(&[
+        "*2\n$1\n0\n*4\n$4\na*\0P\n$1\n1\n$4\nab\0P\n$1\n1\n",
+    ])));
+    assert_eq!(outbox, ["HSCAN stm:outbox 0 COUNT 1000"]);
+    let own = r#"{"t": "a*"}"#;
+    let page = format!("*2\n$1\n0\n*4\n$1\n7\n$11\n{own}\n$1\n8\n$8\nnot json\n");
+    let (_, spawns) = sent(purge.step(received(&[&page])));
+    assert_eq!(spawns, ["HSCAN stm:spawns 0 COUNT 1000"]);
+    let (channel, script) = sent(purge.step(received(&["*2\n$1\n0\n*0\n"])));
+    assert_eq!(channel, Channel::Shared);
+    let names = "stm:exe:a* stm:timers stm:outbox stm:spawns stm:processed:a* stm:trace:a* stm:trace:seq:a*";
+    assert!(
+        script[0].ends_with(&format!(" 7 {names} 3 1 1 0 a*\0P 7 {own} a*")),
+        "{script:?}"
+    );
+    assert!(done(purge.step(received(&[":1\n"]))).unwrap());
 }

@@ -1,0 +1,141 @@
+//! What a server is asked before it is trusted.
+
+use store::{AsyncRedisStore, CommitPath, Execution, RedisStore, Settings, StoreError, Unfit};
+
+use crate::{
+    backend::{Backend, Protocol, ask},
+    meddling::Plan,
+    twin::{Side, with_each, with_each_alone},
+};
+
+/// The other ones have neither users nor masters.
+fn is_real(backend: &Backend) -> bool {
+    backend.name == "redis-server"
+}
+
+#[test]
+fn a_server_as_it_should_be_passes() {
+    with_each(|backend, side| side.store(backend).check().unwrap());
+}
+
+#[test]
+fn a_server_that_evicts_rows_is_named_and_a_store_that_does_not_ask_works() {
+    with_each_alone(|backend, side| {
+        let mut connection = backend.connect(Protocol::Resp2);
+        for policy in ["allkeys-lru", "volatile-ttl"] {
+            ask(
+                &mut connection,
+                &["CONFIG", "SET", "maxmemory-policy", policy],
+            );
+            let mut store = side.store(backend);
+            let checked = store.check();
+            store.save(&mut Execution::new(policy, "d")).unwrap();
+            ask(
+                &mut connection,
+                &["CONFIG", "SET", "maxmemory-policy", "noeviction"],
+            );
+            let error = checked.unwrap_err();
+            assert!(
+                matches!(&error, StoreError::Unfit { reason: Unfit::Evicting, found } if found == policy),
+                "{error}"
+            );
+            assert!(error.to_string().contains("noeviction"), "{error}");
+            store.check().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_user_without_scripts_or_without_questions_is_told_so() {
+    with_each_alone(|backend, side| {
+        if !is_real(backend) {
+            return;
+        }
+        let mut connection = backend.connect(Protocol::Resp2);
+        let mut user = |rules: &[&str]| {
+            let words = [&["ACL", "SETUSER", "default"], rules].concat();
+            drop(ask(&mut connection, &words));
+        };
+        let mut store = side.store(backend);
+        let watch = Settings::default().commit_path(CommitPath::Watch);
+        let mut watching = side.store_with(backend, watch, Plan::none());
+        user(&["-eval", "-evalsha"]);
+        let (scripts, none_needed) = (store.check(), watching.check());
+        user(&["+@all", "-info"]);
+        let questions = store.check();
+        user(&["+@all"]);
+        let error = scripts.unwrap_err();
+        assert!(
+            matches!(
+                &error,
+                StoreError::Unfit {
+                    reason: Unfit::WithoutScripts,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        none_needed.unwrap();
+        let error = questions.unwrap_err();
+        assert!(matches!(error, StoreError::Refused { .. }), "{error}");
+    });
+}
+
+#[test]
+fn a_replica_is_named_with_its_master() {
+    with_each_alone(|backend, side| {
+        if !is_real(backend) {
+            return;
+        }
+        let mut store = side.store(backend);
+        let mut connection = backend.connect(Protocol::Resp2);
+        // Nobody listens there.
+        ask(&mut connection, &["REPLICAOF", "127.0.0.1", "1"]);
+        let checked = store.check();
+        ask(&mut connection, &["REPLICAOF", "NO", "ONE"]);
+        let error = checked.unwrap_err();
+        assert!(
+            matches!(&error, StoreError::Unfit { reason: Unfit::Replica, found } if found.contains("127.0.0.1")),
+            "{error}"
+        );
+    });
+}
+
+#[test]
+fn connecting_asks_and_a_url_alone_does_not() {
+    with_each_alone(|backend, side| {
+        let Some(client) = backend.client(Protocol::Resp3) else {
+            return;
+        };
+        let address = client.get_connection_info().addr().clone();
+        let db = client.get_connection_info().redis_settings().db();
+        let url = format!("redis://{address}/{db}");
+        let mut connection = backend.connect(Protocol::Resp2);
+        let connect = || match side {
+            Side::Sync => RedisStore::connect(&url, Settings::default()).map(drop),
+            Side::Async => tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap()
+                .block_on(AsyncRedisStore::connect(&url, Settings::default()))
+                .map(drop),
+        };
+        connect().unwrap();
+        ask(
+            &mut connection,
+            &["CONFIG", "SET", "maxmemory-policy", "allkeys-random"],
+        );
+        let connected = connect();
+        ask(
+            &mut connection,
+            &["CONFIG", "SET", "maxmemory-policy", "noeviction"],
+        );
+        assert!(matches!(connected, Err(StoreError::Unfit { .. })));
+        // Nothing is asked, not even whether anybody is there.
+        assert!(RedisStore::from_url("redis://127.0.0.1:1/").is_ok());
+        assert!(matches!(
+            RedisStore::connect("redis://127.0.0.1:1/", Settings::default()),
+            Err(StoreError::Io { .. })
+        ));
+    });
+}
