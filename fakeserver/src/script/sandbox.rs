@@ -114,14 +114,14 @@ pub(super) struct Sandbox {
     /// The table `redis` behind its stand-in.
     pub api: Table,
     pub shared: Arc<Shared>,
-    /// Bytes that were in use after the last collection, or at first.
-    live: AtomicUsize,
+    /// Scripts since the collector was last given a step.
+    since_step: AtomicUsize,
 }
 
-/// So much garbage a small state may hold between two scripts: redis-server collects by steps as it runs scripts, and its
-/// `used_memory_lua` stays low. A large state goes at Lua's own pace, since a collection would take long.
-const GARBAGE_MAX: usize = 16 * 1024;
-const SMALL_STATE: usize = 1024 * 1024;
+/// After so many scripts the collector gets a turn of so many steps of 2 KiB, as redis-server gives it one of 50 KiB
+/// (`LUA_GC_CYCLE_PERIOD`), so that `used_memory_lua` stays low.
+const SCRIPTS_PER_TURN: usize = 50;
+const STEPS_PER_TURN: usize = 25;
 
 impl Sandbox {
     pub(super) fn new(random: Arc<Lrand48>, kind: Kind, config: &Config) -> mlua::Result<Sandbox> {
@@ -158,9 +158,8 @@ impl Sandbox {
         }
         let globals = protect(&lua, &real, &stand_ins, &metatables)?;
         limits::set(&lua, &shared, &real_api, config)?;
-        let live = AtomicUsize::new(lua.used_memory());
         Ok(Sandbox {
-            live,
+            since_step: AtomicUsize::new(0),
             lua,
             kind,
             run,
@@ -203,17 +202,22 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Frees what scripts left behind, if that is much: this Lua collects as it goes, not when memory runs out, so the next
-    /// script would fail for the garbage of the last one.
+    /// Frees some of what scripts left behind, and all of it if that is much: this Lua collects as it goes, not when memory
+    /// runs out, so the next script would fail for the garbage of the last one.
     pub(super) fn recover(&self) {
-        let used = self.lua.used_memory();
-        let garbage = used.saturating_sub(self.live.load(Relaxed));
-        let is_littered = used < SMALL_STATE && garbage > GARBAGE_MAX;
-        if is_littered || self.shared.is_too_much(used.saturating_mul(4)) {
-            // A collection calls nothing that could fail, there being no finalizers here, but to begin one takes some bytes,
-            // which memory that is full to the brim does not have.
+        // A collection calls nothing that could fail, there being no finalizers here, but to begin one takes some bytes,
+        // which memory that is full to the brim does not have.
+        if self
+            .shared
+            .is_too_much(self.lua.used_memory().saturating_mul(4))
+        {
             let _ = unlimited(&self.lua, || self.lua.gc_collect());
-            self.live.store(self.lua.used_memory(), Relaxed);
+        } else if self.since_step.fetch_add(1, Relaxed) >= SCRIPTS_PER_TURN {
+            self.since_step.store(0, Relaxed);
+            unlimited(&self.lua, || {
+                // True: a cycle has ended.
+                (0..STEPS_PER_TURN).any(|_| self.lua.gc_step().unwrap_or(true))
+            });
         }
     }
 }
