@@ -22,7 +22,8 @@ use crate::{
     Attempt, Commit, Committed, Cursor, Document, DueTimer, Execution, ExecutionPage, ListFilter,
     OutboxEntry, Resolution, Seq, Settings, SpawnEntry, StoreError,
     driver::{
-        Entry, NOT_ONE_CONNECTION, Pinning, RESPONSE_TIMEOUT_DEFAULT, forgets_watches, replies_of,
+        Entry, NOT_ONE_CONNECTION, Pinning, RESPONSE_TIMEOUT_DEFAULT, forgets_watches, one_slot,
+        replies_of,
     },
     keys::Keys,
     op::{self, Batch, Channel, Operation, Replies, Step},
@@ -284,6 +285,7 @@ impl<P: Connections> Link<P> {
     /// # Errors
     /// [`StoreError::Invalid`] if the connections can not reach all of them together.
     pub fn aim(&mut self, settings: &Settings) -> Result<(), StoreError> {
+        one_slot::<P::Shared>(settings.keys())?;
         self.connections.aim(settings.keys())
     }
 

@@ -6,6 +6,8 @@ use redis::{RedisResult, ServerError, Value};
 
 use crate::{
     Rejection, StoreError,
+    error::UNTAGGED,
+    keys::Keys,
     op::{self, Channel, Replies},
 };
 
@@ -99,6 +101,15 @@ pub(crate) const NOT_ONE_CONNECTION: StoreError = StoreError::Invalid {
     what: "connection",
     reason: Rejection::NotOneConnection,
 };
+
+/// Refuses redis-rs' own cluster connections for keys that would lie on several nodes. The type's name is all that one can go by
+/// before something is sent; the server refuses what slips through.
+pub(crate) fn one_slot<C>(keys: &Keys) -> Result<(), StoreError> {
+    if std::any::type_name::<C>().contains("::ClusterConnection") && !keys.is_tagged() {
+        return Err(UNTAGGED);
+    }
+    Ok(())
+}
 
 #[cfg(test)]
 mod tests {

@@ -13,5 +13,7 @@ mod failover;
 mod load;
 #[path = "cluster/moving.rs"]
 mod moving;
+#[path = "cluster/sharded.rs"]
+mod sharded;
 #[path = "cluster/twin.rs"]
 mod twin;

@@ -242,8 +242,16 @@ impl<'b> Course<'b> {
         let mut answers = std::mem::take(&mut self.answers);
         answers.extend(rest);
         if self.probed.is_some() {
-            answers.pop();
-            answers = answers.into_iter().skip(1).collect();
+            let behind = answers.pop();
+            let mut answers = answers.into_iter();
+            let before = answers.next();
+            let refused = [before, behind]
+                .into_iter()
+                .flatten()
+                .find(|probe| matches!(probe, Value::ServerError(_)));
+            // What a scan saw does not count where its probes were refused.
+            let answers = answers.map(|answer| refused.clone().unwrap_or(answer));
+            return Next::Done(Replies::Received(answers.collect()));
         }
         Next::Done(Replies::Received(answers))
     }

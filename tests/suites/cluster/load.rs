@@ -177,7 +177,10 @@ pub(crate) fn audit(cluster: &Cluster, prefix: &str, ledger: &Ledger) -> Vec<(St
             .enumerate()
             .map(|(index, event)| (Some(json!(event)), Some(json!(index))))
             .collect();
-        assert!(steps == expected, "{id}: a step for each event, numbered from 0");
+        assert!(
+            steps == expected,
+            "{id}: a step for each event, numbered from 0"
+        );
         let emitted = outbox
             .iter()
             .filter(|entry| entry.target_id.as_deref() == Some(id.as_str()));
