@@ -86,7 +86,7 @@ impl<'b> Course<'b> {
         probe: impl FnOnce() -> String,
         patience: Duration,
     ) -> Self {
-        let scans = batch.commands().any(|command| name_of(command) == "SCAN");
+        let scans = batch.commands().any(|command| is(command, "SCAN"));
         let probed = scans.then(|| {
             let exists = cmd("EXISTS").arg(probe()).take();
             let mut pipeline = Pipeline::new();
@@ -116,14 +116,11 @@ impl<'b> Course<'b> {
     /// Whether a scan is among the commands, and if so, whether from the start.
     pub(super) fn scans_from_start(&self) -> Option<bool> {
         self.probed.as_ref()?;
-        let mut scans = self
-            .batch
-            .commands()
-            .filter(|command| name_of(command) == "SCAN");
+        let mut scans = self.batch.commands().filter(|command| is(command, "SCAN"));
         Some(scans.all(|scan| matches!(scan.args_iter().nth(1), Some(Arg::Simple(b"0")))))
     }
 
-    /// What the next leg carries, and how many replies come before the one to its first command, and in all.
+    /// What the next leg carries, how many replies come before those to the batch's commands, and how many those are.
     pub(super) fn leg(&self) -> (Cow<'_, Pipeline>, usize, usize) {
         let whole = self.probed.as_ref().unwrap_or(self.batch.pipeline());
         let done = self.answers.len();
@@ -214,10 +211,7 @@ impl<'b> Course<'b> {
                 .iter()
                 .skip(refused)
                 .zip(commands)
-                .all(|(value, command)| {
-                    Refusal::of(value, asked).is_some()
-                        || READERS.contains(&name_of(command).as_str())
-                })
+                .all(|(value, command)| Refusal::of(value, asked).is_some() || reads(command))
     }
 
     fn follow(&mut self, to: To, next: Next) -> Option<Next> {
@@ -265,11 +259,12 @@ fn pipeline<'c>(commands: impl Iterator<Item = &'c Cmd>) -> Pipeline {
     pipeline
 }
 
-fn name_of(command: &Cmd) -> String {
-    match command.args_iter().next() {
-        Some(Arg::Simple(name)) => String::from_utf8_lossy(name).to_ascii_uppercase(),
-        _ => String::new(),
-    }
+fn is(command: &Cmd, name: &str) -> bool {
+    matches!(command.args_iter().next(), Some(Arg::Simple(word)) if word.eq_ignore_ascii_case(name.as_bytes()))
+}
+
+fn reads(command: &Cmd) -> bool {
+    READERS.iter().any(|name| is(command, name))
 }
 
 /// Why a node did not run a command.
