@@ -121,4 +121,17 @@ mod tests {
         assert!(forgets_watches::<&mut Box<redis::Client>>());
         assert!(!forgets_watches::<redis::Connection>());
     }
+
+    #[test]
+    fn a_clusters_connection_is_known_by_its_name() {
+        mod cluster {
+            pub(super) struct ClusterConnection;
+        }
+
+        let tagged = Keys::new("{stm}").unwrap();
+        let untagged = Keys::new("stm").unwrap();
+        assert!(one_slot::<cluster::ClusterConnection>(&tagged).is_ok());
+        assert!(one_slot::<cluster::ClusterConnection>(&untagged).is_err());
+        assert!(one_slot::<redis::Connection>(&untagged).is_ok());
+    }
 }

@@ -73,6 +73,9 @@ pub(super) struct Course<'b> {
     /// instead of going on.
     probed: Option<Pipeline>,
     answers: Vec<Value>,
+    writes: bool,
+    /// The first node that was not reached.
+    unreached: Option<Address>,
     to: To,
     redirects: u32,
     patience: Duration,
@@ -101,6 +104,8 @@ impl<'b> Course<'b> {
             batch,
             probed,
             answers: Vec::new(),
+            writes: !batch.commands().all(reads),
+            unreached: None,
             to: To::Owner,
             redirects: 0,
             patience,
@@ -145,9 +150,28 @@ impl<'b> Course<'b> {
     pub(super) fn after(&mut self, replies: Replies, asked: &Address) -> Next {
         match replies {
             Replies::Received(values) => self.received(values, asked),
-            Replies::Unsent(error) => self.unreachable(error),
+            Replies::Unsent(error) => {
+                self.unreached.get_or_insert_with(|| asked.clone());
+                self.unreachable(error)
+            }
             other => Next::Done(other),
         }
+    }
+
+    /// The end, if the next leg would carry a write from a node that failed to the one that took over. That one may lack
+    /// commits, and may since have come to the same version by others: the caller has to load again.
+    pub(super) fn crosses_to(&self, node: &Address) -> Option<Next> {
+        let failed = self.unreached.as_ref()?;
+        if !self.writes || failed == node {
+            return None;
+        }
+        let what = "the slot's node has failed and another one took over: load again";
+        let error = RedisError::from((ErrorKind::Io, what));
+        Some(Next::Done(if self.answers.is_empty() {
+            Replies::Unsent(error)
+        } else {
+            Replies::Lost(error)
+        }))
     }
 
     /// No node could be asked.

@@ -38,7 +38,13 @@
 //! # When a master fails
 //! Replication is asynchronous: the replica that takes over may lack the last commits that were acknowledged, all of a commit or
 //! none of it, since a script or a transaction is replicated as one. A worker that still holds the later version then gets
-//! [`Conflict`](crate::StoreError::Conflict) with a smaller version, or no row. What a store never does is to mix two histories.
+//! [`Conflict`](crate::StoreError::Conflict) with a smaller version, or no row.
+//!
+//! A version counts within one history: once others have come to the same number again, nothing tells the holder of a lost version
+//! from them. So a write never goes from a node that was not reached to the one that took over: the call ends as
+//! [`Io`](crate::StoreError::Io), and the next attempt has to begin with a load. Do not keep a document over a fail-over while other
+//! calls go on.
+//!
 //! Counters may go back with the rest: a position may be given to another event than before.
 //!
 //! # Watching

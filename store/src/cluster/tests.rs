@@ -242,3 +242,19 @@ fn what_a_scan_saw_of_a_slot_in_motion_is_not_handed_on() {
         assert_eq!(last, [ask()]);
     }
 }
+
+#[test]
+fn a_write_does_not_cross_from_a_node_that_failed_to_the_one_that_took_over() {
+    for (name, crosses) in [("EVALSHA", false), ("GET", true)] {
+        let batch = batch(&[name]);
+        let mut course = course(&batch);
+        assert!(course.crosses_to(&there()).is_none());
+        let next = course.after(Replies::Unsent(protocol_error("down")), &here());
+        assert!(matches!(next, Next::Wait { doubt: true, .. }));
+        assert!(course.crosses_to(&here()).is_none(), "it is there again");
+        match course.crosses_to(&there()) {
+            None => assert!(crosses, "{name}"),
+            Some(end) => assert!(!crosses && matches!(end, Next::Done(Replies::Unsent(_)))),
+        }
+    }
+}
