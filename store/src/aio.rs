@@ -24,7 +24,7 @@ pub use self::{
 use crate::{
     Attempt, Commit, Committed, Document, DueTimer, Execution, OutboxEntry, Resolution, Seq,
     Settings, SpawnEntry, StoreError,
-    driver::{Entry, NOT_ONE_CONNECTION, Pinning, forgets_watches, replies_of},
+    driver::{Entry, NOT_ONE_CONNECTION, Pinning, forgets_watches, one_slot, replies_of},
     keys::Keys,
     op::{self, Batch, Channel, Operation, Replies, Step},
 };
@@ -127,6 +127,7 @@ impl<P: Connections> Link<P> {
     /// # Errors
     /// [`StoreError::Invalid`] if the connections can not reach all of them together.
     pub fn aim(&mut self, settings: &Settings) -> Result<(), StoreError> {
+        one_slot::<P::Shared>(settings.keys())?;
         self.connections.aim(settings.keys())
     }
 

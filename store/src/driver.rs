@@ -6,6 +6,8 @@ use redis::{RedisResult, ServerError, Value};
 
 use crate::{
     Rejection, StoreError,
+    error::UNTAGGED,
+    keys::Keys,
     op::{self, Channel, Replies},
 };
 
@@ -100,6 +102,15 @@ pub(crate) const NOT_ONE_CONNECTION: StoreError = StoreError::Invalid {
     reason: Rejection::NotOneConnection,
 };
 
+/// Refuses redis-rs' own cluster connections for keys that would lie on several nodes. The type's name is all that one can go by
+/// before something is sent; the server refuses what slips through.
+pub(crate) fn one_slot<C>(keys: &Keys) -> Result<(), StoreError> {
+    if std::any::type_name::<C>().contains("::ClusterConnection") && !keys.is_tagged() {
+        return Err(UNTAGGED);
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,5 +120,18 @@ mod tests {
         assert!(forgets_watches::<redis::Client>());
         assert!(forgets_watches::<&mut Box<redis::Client>>());
         assert!(!forgets_watches::<redis::Connection>());
+    }
+
+    #[test]
+    fn a_clusters_connection_is_known_by_its_name() {
+        mod cluster {
+            pub(super) struct ClusterConnection;
+        }
+
+        let tagged = Keys::new("{stm}").unwrap();
+        let untagged = Keys::new("stm").unwrap();
+        assert!(one_slot::<cluster::ClusterConnection>(&tagged).is_ok());
+        assert!(one_slot::<cluster::ClusterConnection>(&untagged).is_err());
+        assert!(one_slot::<redis::Connection>(&untagged).is_ok());
     }
 }

@@ -225,6 +225,12 @@ impl fmt::Display for Rejection {
     }
 }
 
+/// The refusal of a cluster on which the keys would lie apart.
+pub(crate) const UNTAGGED: StoreError = StoreError::Invalid {
+    what: "prefix",
+    reason: Rejection::Untagged,
+};
+
 struct Listed<'a>(&'a [FailedCommand]);
 
 impl fmt::Display for Listed<'_> {

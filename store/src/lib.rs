@@ -49,12 +49,12 @@ mod settings;
 
 #[cfg(feature = "async")]
 pub mod aio;
-#[cfg(feature = "cluster")]
+#[cfg(all(feature = "cluster", any(feature = "sync", feature = "async")))]
 pub mod cluster;
 pub mod codec;
 pub mod keys;
 pub mod op;
-#[cfg(feature = "cluster")]
+#[cfg(all(feature = "cluster", any(feature = "sync", feature = "async")))]
 pub mod sharded;
 #[cfg(feature = "sync")]
 pub mod sync;

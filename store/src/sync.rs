@@ -11,7 +11,8 @@ use crate::{
     Attempt, Commit, Committed, Document, DueTimer, Execution, OutboxEntry, Resolution, Seq,
     Settings, SpawnEntry, StoreError,
     driver::{
-        Entry, NOT_ONE_CONNECTION, Pinning, RESPONSE_TIMEOUT_DEFAULT, forgets_watches, replies_of,
+        Entry, NOT_ONE_CONNECTION, Pinning, RESPONSE_TIMEOUT_DEFAULT, forgets_watches, one_slot,
+        replies_of,
     },
     keys::Keys,
     op::{self, Batch, Channel, Operation, Replies, Step},
@@ -212,6 +213,7 @@ impl<P: Connections> Link<P> {
     /// # Errors
     /// [`StoreError::Invalid`] if the connections can not reach all of them together.
     pub fn aim(&mut self, settings: &Settings) -> Result<(), StoreError> {
+        one_slot::<P::Shared>(settings.keys())?;
         self.connections.aim(settings.keys())
     }
 

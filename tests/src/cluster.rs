@@ -113,6 +113,7 @@ impl Cluster {
             if node.try_ask(&["PING"]).is_err() {
                 node.revive();
             }
+            node.ask(&["CONFIG", "SET", "masterauth", ""]);
         }
         eventually("the cluster is whole", || {
             let whole = |node: &Node| {
@@ -217,6 +218,44 @@ impl Cluster {
             master.ask(&["CLUSTER", "SETSLOT", &number, "NODE", &id]);
         }
         eventually("the slot has moved", || to.serves(slot));
+    }
+
+    /// Waits until the replicas of a master have all that it has written.
+    pub fn await_replicated(&self, master: &Node) {
+        eventually("a replica is in step", || {
+            let offset = |name: &str| master.info("REPLICATION").get(name).cloned();
+            let own = offset("master_repl_offset");
+            let replica = offset("slave0").and_then(|line| {
+                let found = line
+                    .split(',')
+                    .find_map(|part| part.strip_prefix("offset="));
+                found.map(str::to_owned)
+            });
+            own.is_some() && own == replica
+        });
+    }
+
+    /// From now on the replicas of a master are told nothing, but take over when it dies.
+    pub fn cut_replication(&self, master: &Node) {
+        let id = master.id();
+        let of_master = |node: &&Node| {
+            node.lines()
+                .iter()
+                .any(|line| line.contains("myself,slave") && line.contains(&id))
+        };
+        let replicas: Vec<&Node> = self.nodes.iter().filter(of_master).collect();
+        assert!(!replicas.is_empty(), "a master has a replica");
+        for replica in replicas {
+            // The master knows no password, so that every try to link fails.
+            replica.ask(&["CONFIG", "SET", "masterauth", "wrong"]);
+            replica.ask(&["CLIENT", "KILL", "TYPE", "master"]);
+            eventually("the link is down", || {
+                replica
+                    .info("REPLICATION")
+                    .get("master_link_status")
+                    .is_some_and(|link| link == "down")
+            });
+        }
     }
 
     /// Waits until a slot is served by another node than this one.

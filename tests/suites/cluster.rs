@@ -13,5 +13,11 @@ mod failover;
 mod load;
 #[path = "cluster/moving.rs"]
 mod moving;
+#[path = "cluster/naive.rs"]
+mod naive;
+#[path = "cluster/proxy.rs"]
+mod proxy;
+#[path = "cluster/sharded.rs"]
+mod sharded;
 #[path = "cluster/twin.rs"]
 mod twin;

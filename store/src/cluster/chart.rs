@@ -6,8 +6,8 @@ use redis::{
     ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisError, RedisResult, Value,
 };
 
-use super::slot::{Slot, tag_of};
-use crate::{Rejection, StoreError, keys::Keys, op::reply};
+use super::slot::Slot;
+use crate::{StoreError, error::UNTAGGED, keys::Keys, op::reply};
 
 /// So many nodes are asked in turn who serves what, before the answer is that nobody knows: a cluster can have hundreds, and
 /// each may take its time to not answer.
@@ -117,11 +117,8 @@ impl Chart {
         if self.aim.as_ref().is_some_and(|aim| aim.prefix == prefix) {
             return Ok(false);
         }
-        if tag_of(prefix).is_none() {
-            return Err(StoreError::Invalid {
-                what: "prefix",
-                reason: Rejection::Untagged,
-            });
+        if !keys.is_tagged() {
+            return Err(UNTAGGED);
         }
         let slot = Slot::of(prefix);
         let before = self.aim.replace(Aim {

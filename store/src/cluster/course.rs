@@ -73,6 +73,9 @@ pub(super) struct Course<'b> {
     /// instead of going on.
     probed: Option<Pipeline>,
     answers: Vec<Value>,
+    writes: bool,
+    /// The first node that was not reached.
+    unreached: Option<Address>,
     to: To,
     redirects: u32,
     patience: Duration,
@@ -86,7 +89,7 @@ impl<'b> Course<'b> {
         probe: impl FnOnce() -> String,
         patience: Duration,
     ) -> Self {
-        let scans = batch.commands().any(|command| name_of(command) == "SCAN");
+        let scans = batch.commands().any(|command| is(command, "SCAN"));
         let probed = scans.then(|| {
             let exists = cmd("EXISTS").arg(probe()).take();
             let mut pipeline = Pipeline::new();
@@ -101,6 +104,8 @@ impl<'b> Course<'b> {
             batch,
             probed,
             answers: Vec::new(),
+            writes: !batch.commands().all(reads),
+            unreached: None,
             to: To::Owner,
             redirects: 0,
             patience,
@@ -116,14 +121,11 @@ impl<'b> Course<'b> {
     /// Whether a scan is among the commands, and if so, whether from the start.
     pub(super) fn scans_from_start(&self) -> Option<bool> {
         self.probed.as_ref()?;
-        let mut scans = self
-            .batch
-            .commands()
-            .filter(|command| name_of(command) == "SCAN");
+        let mut scans = self.batch.commands().filter(|command| is(command, "SCAN"));
         Some(scans.all(|scan| matches!(scan.args_iter().nth(1), Some(Arg::Simple(b"0")))))
     }
 
-    /// What the next leg carries, and how many replies come before the one to its first command, and in all.
+    /// What the next leg carries, how many replies come before those to the batch's commands, and how many those are.
     pub(super) fn leg(&self) -> (Cow<'_, Pipeline>, usize, usize) {
         let whole = self.probed.as_ref().unwrap_or(self.batch.pipeline());
         let done = self.answers.len();
@@ -148,9 +150,28 @@ impl<'b> Course<'b> {
     pub(super) fn after(&mut self, replies: Replies, asked: &Address) -> Next {
         match replies {
             Replies::Received(values) => self.received(values, asked),
-            Replies::Unsent(error) => self.unreachable(error),
+            Replies::Unsent(error) => {
+                self.unreached.get_or_insert_with(|| asked.clone());
+                self.unreachable(error)
+            }
             other => Next::Done(other),
         }
+    }
+
+    /// The end, if the next leg would carry a write from a node that failed to the one that took over. That one may lack
+    /// commits, and may since have come to the same version by others: the caller has to load again.
+    pub(super) fn crosses_to(&self, node: &Address) -> Option<Next> {
+        let failed = self.unreached.as_ref()?;
+        if !self.writes || failed == node {
+            return None;
+        }
+        let what = "the slot's node has failed and another one took over: load again";
+        let error = RedisError::from((ErrorKind::Io, what));
+        Some(Next::Done(if self.answers.is_empty() {
+            Replies::Unsent(error)
+        } else {
+            Replies::Lost(error)
+        }))
     }
 
     /// No node could be asked.
@@ -214,10 +235,7 @@ impl<'b> Course<'b> {
                 .iter()
                 .skip(refused)
                 .zip(commands)
-                .all(|(value, command)| {
-                    Refusal::of(value, asked).is_some()
-                        || READERS.contains(&name_of(command).as_str())
-                })
+                .all(|(value, command)| Refusal::of(value, asked).is_some() || reads(command))
     }
 
     fn follow(&mut self, to: To, next: Next) -> Option<Next> {
@@ -242,8 +260,16 @@ impl<'b> Course<'b> {
         let mut answers = std::mem::take(&mut self.answers);
         answers.extend(rest);
         if self.probed.is_some() {
-            answers.pop();
-            answers = answers.into_iter().skip(1).collect();
+            let behind = answers.pop();
+            let mut answers = answers.into_iter();
+            let before = answers.next();
+            let refused = [before, behind]
+                .into_iter()
+                .flatten()
+                .find(|probe| matches!(probe, Value::ServerError(_)));
+            // What a scan saw does not count where its probes were refused.
+            let answers = answers.map(|answer| refused.clone().unwrap_or(answer));
+            return Next::Done(Replies::Received(answers.collect()));
         }
         Next::Done(Replies::Received(answers))
     }
@@ -257,11 +283,12 @@ fn pipeline<'c>(commands: impl Iterator<Item = &'c Cmd>) -> Pipeline {
     pipeline
 }
 
-fn name_of(command: &Cmd) -> String {
-    match command.args_iter().next() {
-        Some(Arg::Simple(name)) => String::from_utf8_lossy(name).to_ascii_uppercase(),
-        _ => String::new(),
-    }
+fn is(command: &Cmd, name: &str) -> bool {
+    matches!(command.args_iter().next(), Some(Arg::Simple(word)) if word.eq_ignore_ascii_case(name.as_bytes()))
+}
+
+fn reads(command: &Cmd) -> bool {
+    READERS.iter().any(|name| is(command, name))
 }
 
 /// Why a node did not run a command.

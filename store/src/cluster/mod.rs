@@ -2,7 +2,7 @@
 //!
 //! All keys of a store change together, so that they must lie in one slot: the prefix needs a `{tag}` that is not empty, as in
 //! `{orders}` or `shop:{orders}`. Without one every call is [`Invalid`](crate::StoreError::Invalid) before anything is sent. A
-//! store that outgrows a slot is a sharded one ([`ShardedStore`](crate::ShardedStore)).
+//! store that outgrows a slot is a sharded one ([`crate::sharded`]).
 //!
 //! ```no_run
 //! use store::{Execution, RedisStore, Settings};
@@ -21,6 +21,9 @@
 //! * if the node could not be reached, so that nothing went out;
 //! * and in a batch with several commands only if those behind it that did run have only read.
 //!
+//! A cluster connection of redis-rs' own may be handed to a store like any other connection, if it was built with `retries(0)`; it
+//! then follows no redirection, and a call that meets one fails.
+//!
 //! A lost reply is lost, and reported as on a single server. Redirections are bounded in number, pauses in total
 //! (`Cluster::patience`); what a node said last is then the error, and a retry is safe.
 //!
@@ -35,8 +38,14 @@
 //! # When a master fails
 //! Replication is asynchronous: the replica that takes over may lack the last commits that were acknowledged, all of a commit or
 //! none of it, since a script or a transaction is replicated as one. A worker that still holds the later version then gets
-//! [`Conflict`](crate::StoreError::Conflict) with a smaller version, or no row. What a store never does is to mix two histories.
-//! Counters may go back as well; see acknowledgement by value.
+//! [`Conflict`](crate::StoreError::Conflict) with a smaller version, or no row.
+//!
+//! A version counts within one history: once others have come to the same number again, nothing tells the holder of a lost version
+//! from them. So a write never goes from a node that was not reached to the one that took over: the call ends as
+//! [`Io`](crate::StoreError::Io), and the next attempt has to begin with a load. Do not keep a document over a fail-over while other
+//! calls go on.
+//!
+//! Counters may go back with the rest: a position may be given to another event than before.
 //!
 //! # Watching
 //! A commit that watches ([`CommitPath`](crate::CommitPath)) has a connection of its own to the slot's node. It follows no

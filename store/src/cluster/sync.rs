@@ -141,6 +141,9 @@ impl Cluster {
             },
             To::Asking(node) => node.clone(),
         };
+        if let Some(end) = course.crosses_to(&node) {
+            return end;
+        }
         let replies = self.send(course, &node);
         course.after(replies, &node)
     }
@@ -184,7 +187,8 @@ impl Connections for Cluster {
     fn pinned(&mut self) -> RedisResult<&mut Connection> {
         if self.pinned.is_none() {
             let owner = self.owner()?;
-            self.pinned = Some(self.open(&owner)?);
+            let opened = self.open(&owner).inspect_err(|_| self.chart.doubt())?;
+            self.pinned = Some(opened);
         }
         match &mut self.pinned {
             // Not opened again: an operation may count on a watch that went with it.

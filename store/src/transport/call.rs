@@ -3,7 +3,8 @@
 use redis::{ServerError, Value};
 
 use crate::{
-    Rejection, StoreError,
+    StoreError,
+    error::UNTAGGED,
     op::{Batch, Replies, Script, reply},
 };
 
@@ -116,12 +117,6 @@ pub(super) fn corrupt(key: &str) -> StoreError {
         reason: "not what a transport writes".to_owned(),
     }
 }
-
-/// The refusal of a cluster on which the keys would lie apart.
-pub(super) const UNTAGGED: StoreError = StoreError::Invalid {
-    what: "prefix",
-    reason: Rejection::Untagged,
-};
 
 fn is_no_script(values: &[Value]) -> bool {
     matches!(values, [Value::ServerError(error)] if reply::is_no_script(error))

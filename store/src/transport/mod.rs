@@ -79,16 +79,5 @@ fn milliseconds(what: &'static str, duration: Duration) -> Result<u64, StoreErro
     Ok(whole as u64)
 }
 
-/// Refuses a cluster's connection for keys that would lie on several nodes. The type's name is all that one can go by before
-/// something is sent; the server refuses what slips through.
-#[cfg(any(feature = "sync", feature = "async"))]
-fn one_slot<C>(settings: &crate::Settings) -> Result<(), StoreError> {
-    let is_cluster = std::any::type_name::<C>().contains("::ClusterConnection");
-    if is_cluster && !settings.keys().is_tagged() {
-        return Err(call::UNTAGGED);
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests;

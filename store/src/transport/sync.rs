@@ -6,7 +6,7 @@ use redis::ConnectionLike;
 
 use super::{
     Backlog, Claim, Claimed, Clock, DiscardDeadLetter, Lease, Priority, Publish, QueueLength,
-    ReadBacklog, ReadDeadLetters, Settle, Tokens, one_slot,
+    ReadBacklog, ReadDeadLetters, Settle, Tokens,
 };
 use crate::{
     Event, Settings, StoreError,
@@ -54,6 +54,23 @@ impl RedisTransport<Reopening> {
     }
 }
 
+#[cfg(feature = "cluster")]
+impl RedisTransport<crate::cluster::sync::Cluster> {
+    /// Over connections of its own to the nodes of the Redis Cluster that these belong to; see [`crate::cluster`].
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for a prefix without a `{tag}`, [`StoreError::Io`] for a malformed address.
+    pub fn cluster<T: redis::IntoConnectionInfo>(
+        nodes: impl IntoIterator<Item = T>,
+        settings: Settings,
+    ) -> Result<Self, StoreError> {
+        let connections = crate::cluster::sync::Cluster::new(nodes)?;
+        let mut transport = Self::with_connections(connections, settings);
+        transport.link.aim(&transport.settings)?;
+        Ok(transport)
+    }
+}
+
 impl<P: Connections> RedisTransport<P> {
     /// Over connections of any source.
     pub fn with_connections(connections: P, settings: Settings) -> Self {
@@ -89,7 +106,7 @@ impl<P: Connections> RedisTransport<P> {
     /// # Errors
     /// Those of the operation, and [`StoreError::Invalid`] for a cluster without a tag in the prefix.
     pub fn run<O: Operation>(&mut self, operation: O) -> Result<O::Output, StoreError> {
-        one_slot::<P::Shared>(&self.settings)?;
+        self.link.aim(&self.settings)?;
         run(&mut self.link, operation)
     }
 

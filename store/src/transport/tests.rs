@@ -160,16 +160,3 @@ fn futures_of_the_asynchronous_twin_can_move_between_threads() {
     is_send(transport.nack(&lease, second));
     is_send(transport.extend(&lease, second));
 }
-
-#[cfg(feature = "sync")]
-#[test]
-fn a_clusters_connection_is_known_by_its_name() {
-    mod cluster {
-        pub(super) struct ClusterConnection;
-    }
-
-    let tagged = Settings::new("{stm}").unwrap();
-    assert!(one_slot::<cluster::ClusterConnection>(&tagged).is_ok());
-    assert!(one_slot::<cluster::ClusterConnection>(&Settings::default()).is_err());
-    assert!(one_slot::<redis::Connection>(&Settings::default()).is_ok());
-}

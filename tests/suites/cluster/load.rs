@@ -210,3 +210,43 @@ fn processed(cluster: &Cluster, prefix: &str, id: &str) -> usize {
         other => panic!("no number: {other:?}"),
     }
 }
+
+/// Each row's history is replayed with one thing changed behind the store's back; the audit has to fail, and does not without.
+#[test]
+fn the_audit_notices_what_is_lost_or_half_there() {
+    let Some(cluster) = Cluster::claim() else {
+        return;
+    };
+    let prefix = "{audit}";
+    let key = |rest: &str| format!("{prefix}:{rest}");
+    let (row, marks, trace) = (key("exe:x0"), key("processed:x0"), key("trace:x0"));
+    let older = r#"{"id":"x0","definition_id":"load","context":{"events":["a"]},"version":1}"#;
+    let skipped =
+        r#"{"id":"x0","definition_id":"load","context":{"events":["a","c"]},"version":2}"#;
+    let changes: [&[&str]; 7] = [
+        &[],
+        &["SREM", &marks, "b"],
+        &["SADD", &marks, "d"],
+        &["LPOP", &trace],
+        &["HDEL", &key("outbox"), "2"],
+        &["SET", &row, older],
+        &["SET", &row, skipped],
+    ];
+    for change in changes {
+        cluster.empty();
+        let ledger = Ledger::default();
+        let mut store = Flavour::Sync.open(&cluster, settings(prefix));
+        for event in ["a", "b", "c"] {
+            assert!(handle(&mut store, "x0", event, &ledger));
+        }
+        if !change.is_empty() {
+            cluster
+                .owner(store::cluster::Slot::of(prefix).number())
+                .ask(change);
+        }
+        let audited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            audit(&cluster, prefix, &ledger)
+        }));
+        assert_eq!(audited.is_err(), !change.is_empty(), "{change:?}");
+    }
+}
