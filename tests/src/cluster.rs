@@ -29,8 +29,17 @@ const NODE_TIMEOUT_MS: u32 = 1_500;
 /// How long a state that has to come may take; nodes and tests share few cores.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a shell does for a node: names its process, waits for the tests' process to end, ends it.
-const WARDEN: &str = r#"dir=$1; shift; "$@" >/dev/null 2>&1 & pid=$!; echo $pid; read _; kill -9 $pid; wait; rm -rf "$dir""#;
+/// What a shell does for a node: names its process, ends it when the tests' process has ended, and removes its directory then. It
+/// ends with the node, so that it never signals a process that has the same number later.
+const WARDEN: &str = r#"
+dir=$1; shift; exec 3<&0
+"$@" >/dev/null 2>&1 & pid=$!
+echo $pid
+{ read _ <&3; : >"$dir/over"; kill -9 $pid; } & reader=$!
+wait $pid
+kill $reader 2>/dev/null
+if [ -e "$dir/over" ]; then rm -rf "$dir"; fi
+"#;
 
 /// A cluster, and who is who in it.
 #[derive(Debug)]
@@ -128,7 +137,7 @@ impl Cluster {
             };
             self.masters().len() == MASTERS
                 && self.nodes.iter().all(whole)
-                && self.nodes.iter().all(|node| node.sees_all_alive())
+                && self.nodes.iter().all(Node::sees_all_alive)
         });
     }
 
@@ -159,11 +168,23 @@ impl Cluster {
         owner.expect("a master serves the slot")
     }
 
-    /// Removes all data.
+    /// Removes all data, on replicas too.
     pub fn empty(&self) {
         for master in self.masters() {
-            master.ask(&["FLUSHALL"]);
-            master.ask(&["SCRIPT", "FLUSH"]);
+            let mut connection = master.connect().expect("a connection");
+            let mut ask = |words: &[&str]| -> Value {
+                let mut command = redis::Cmd::new();
+                command
+                    .arg(words)
+                    .query(&mut connection)
+                    .expect("an answer")
+            };
+            ask(&["FLUSHALL"]);
+            ask(&["SCRIPT", "FLUSH"]);
+            // It may have interrupted a replica that was being filled, which would come back later with what there was before.
+            eventually("a replica is empty", || {
+                ask(&["WAIT", "1", "500"]) == Value::Int(1)
+            });
         }
     }
 
@@ -225,12 +246,14 @@ impl Cluster {
         eventually("a replica is in step", || {
             let offset = |name: &str| master.info("REPLICATION").get(name).cloned();
             let own = offset("master_repl_offset");
-            let replica = offset("slave0").and_then(|line| {
-                let found = line
-                    .split(',')
-                    .find_map(|part| part.strip_prefix("offset="));
-                found.map(str::to_owned)
-            });
+            let replica = offset("slave0")
+                .filter(|line| line.contains("state=online"))
+                .and_then(|line| {
+                    let found = line
+                        .split(',')
+                        .find_map(|part| part.strip_prefix("offset="));
+                    found.map(str::to_owned)
+                });
             own.is_some() && own == replica
         });
     }
@@ -424,13 +447,14 @@ impl Node {
     fn revive(&self) {
         let program = program().expect("it was there before");
         let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
-        // It may be alive and hang; and it may be gone.
-        let _ = Command::new("kill")
-            .args(["-9", &process.pid.to_string()])
-            .stderr(Stdio::null())
-            .status();
-        // The old shell would remove the directory at its end: it ends without.
-        let _ = process.warden.kill();
+        // As long as its shell is there, the number is its own.
+        if matches!(process.warden.try_wait(), Ok(None)) {
+            let mut kill = Command::new("kill");
+            let _ = kill
+                .args(["-9", &process.pid.to_string()])
+                .stderr(Stdio::null())
+                .status();
+        }
         let _ = process.warden.wait();
         *process = spawn(&program, self.port, self.bus, &self.directory);
         drop(process);
@@ -449,6 +473,7 @@ fn spawn(program: &OsString, port: u16, bus: u16, directory: &PathBuf) -> Proces
         ("--appendonly", "no".to_owned()),
         ("--cluster-enabled", "yes".to_owned()),
         ("--cluster-node-timeout", NODE_TIMEOUT_MS.to_string()),
+        ("--cluster-allow-replica-migration", "no".to_owned()),
         ("--cluster-replica-validity-factor", "0".to_owned()),
         ("--repl-diskless-sync-delay", "0".to_owned()),
         ("--logfile", "log".to_owned()),
@@ -464,6 +489,7 @@ fn spawn(program: &OsString, port: u16, bus: u16, directory: &PathBuf) -> Proces
     let mut warden = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
+        .stderr(Stdio::null())
         .spawn()
         .expect("a shell");
     let mut line = String::new();

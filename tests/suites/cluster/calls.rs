@@ -94,7 +94,7 @@ fn a_prefix_without_a_tag_is_refused_before_anything_is_sent() {
         assert_eq!(
             error.to_string(),
             "invalid prefix: has no `{tag}`, which a cluster needs"
-        )
+        );
     };
     for prefix in ["stm", "{}", "{}:{t}", "a:{t"] {
         says(RedisStore::cluster(nobody, Settings::new(prefix).unwrap()).unwrap_err());

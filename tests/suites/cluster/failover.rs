@@ -3,7 +3,7 @@
 //! Replication is asynchronous: the replica that takes over may lack the end of what the old master acknowledged. That can not
 //! be helped; that it is noticed, and that nothing else happens, is shown here.
 
-use std::{sync::atomic::Ordering, thread};
+use std::thread;
 
 use serde_json::{Map, json};
 use store::{Commit, CommitPath, Event, Execution, Settings, StoreError, cluster::Slot};
@@ -36,19 +36,13 @@ fn fail_over(cluster: &Cluster, cut: bool) -> Vec<(String, String)> {
         }
         master.kill();
         cluster.await_failover(slot, master);
+        ledger.fail_over();
         let landed = ledger.landed();
         eventually("clients get on", || ledger.landed() > landed + 100);
         ledger.end();
     });
     let missing = audit(cluster, PREFIX, &ledger);
-    println!(
-        "{} commits, {} conflicts, {} refused, {} unknown; acknowledged and lost: {}",
-        ledger.landed(),
-        ledger.conflicts.load(Ordering::SeqCst),
-        ledger.refused.load(Ordering::SeqCst),
-        ledger.indeterminate.load(Ordering::SeqCst),
-        missing.len(),
-    );
+    ledger.report(missing.len());
     missing
 }
 

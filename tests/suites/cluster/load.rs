@@ -27,18 +27,36 @@ pub(crate) struct Ledger {
     /// Of every commit that was sent: its event, and the row's last event when it was decided. An event that was tried again has
     /// several.
     bases: Mutex<BTreeMap<String, BTreeSet<String>>>,
-    /// Acknowledged: execution, event.
-    acknowledged: Mutex<Vec<(String, String)>>,
-    pub(crate) landed: AtomicUsize,
-    pub(crate) conflicts: AtomicUsize,
-    pub(crate) indeterminate: AtomicUsize,
-    pub(crate) refused: AtomicUsize,
+    /// Acknowledged: execution, event, and whether it began after the fail-over.
+    acknowledged: Mutex<Vec<(String, String, bool)>>,
+    failed_over: AtomicBool,
+    landed: AtomicUsize,
+    conflicts: AtomicUsize,
+    indeterminate: AtomicUsize,
+    refused: AtomicUsize,
     over: AtomicBool,
 }
 
 impl Ledger {
+    /// From now on nothing that is acknowledged may be lost: the old master is dead, and the new one serves.
+    pub(crate) fn fail_over(&self) {
+        self.failed_over.store(true, Ordering::SeqCst);
+    }
+
     pub(crate) fn end(&self) {
         self.over.store(true, Ordering::SeqCst);
+    }
+
+    /// Says how it went; shown for a test that failed.
+    pub(crate) fn report(&self, lost: usize) {
+        let count = |counter: &AtomicUsize| counter.load(Ordering::SeqCst);
+        eprintln!(
+            "{} commits, {} conflicts, {} refused, {} unknown; acknowledged and lost: {lost}",
+            self.landed(),
+            count(&self.conflicts),
+            count(&self.refused),
+            count(&self.indeterminate),
+        );
     }
 
     pub(crate) fn landed(&self) -> usize {
@@ -56,7 +74,7 @@ fn id_of(number: usize) -> String {
 
 /// One client, until the ledger is closed: each event is tried until it is known to have been handled.
 pub(crate) fn client(number: usize, cluster: &Cluster, prefix: &str, ledger: &Ledger) {
-    let flavour = if number % 2 == 0 {
+    let flavour = if number.is_multiple_of(2) {
         Flavour::Sync
     } else {
         Flavour::Async
@@ -68,12 +86,16 @@ pub(crate) fn client(number: usize, cluster: &Cluster, prefix: &str, ledger: &Le
         let id = id_of(random.usize(..EXECUTIONS));
         let event = format!("e{number}-{round}");
         round += 1;
-        while !ledger.over.load(Ordering::SeqCst) && !handle(&mut store, &id, &event, ledger) {}
+        let mut handled = false;
+        while !handled && !ledger.over.load(Ordering::SeqCst) {
+            handled = handle(&mut store, &id, &event, ledger);
+        }
     }
 }
 
 /// Whether the event is handled now.
 fn handle(store: &mut Twin, id: &str, event: &str, ledger: &Ledger) -> bool {
+    let failed_over = ledger.failed_over.load(Ordering::SeqCst);
     let loaded = match store.load_for_event(id, event) {
         Ok(loaded) => loaded,
         Err(error) => return tolerate(&error, ledger),
@@ -100,11 +122,11 @@ fn handle(store: &mut Twin, id: &str, event: &str, ledger: &Ledger) -> bool {
         .trace(step);
     match store.commit(&mut execution, &commit) {
         Ok(_) => {
-            ledger
-                .acknowledged
-                .lock()
-                .unwrap()
-                .push((id.to_owned(), event.to_owned()));
+            ledger.acknowledged.lock().unwrap().push((
+                id.to_owned(),
+                event.to_owned(),
+                failed_over,
+            ));
             ledger.landed.fetch_add(1, Ordering::SeqCst);
             true
         }
@@ -194,12 +216,15 @@ pub(crate) fn audit(cluster: &Cluster, prefix: &str, ledger: &Ledger) -> Vec<(St
         );
     }
     assert_eq!(outbox.len(), present.len(), "no emit without its commit");
-    let acknowledged = ledger.acknowledged.lock().unwrap();
-    acknowledged
-        .iter()
-        .filter(|commit| !present.contains(*commit))
-        .cloned()
-        .collect()
+    let mut missing = Vec::new();
+    for (id, event, failed_over) in ledger.acknowledged.lock().unwrap().iter() {
+        let commit = (id.clone(), event.clone());
+        if !present.contains(&commit) {
+            assert!(!failed_over, "{id}: {event} was overwritten");
+            missing.push(commit);
+        }
+    }
+    missing
 }
 
 /// How many marks an execution has.

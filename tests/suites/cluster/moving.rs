@@ -1,11 +1,14 @@
 //! Slots that move to another master under load.
 
-use std::{sync::atomic::Ordering, thread};
+use std::thread;
 
-use store::cluster::Slot;
+use store::{CommitPath, Execution, Settings, StoreError, cluster::Slot};
 use tests::cluster::{Cluster, Node, eventually};
 
-use crate::load::{CLIENTS, Ledger, audit, client};
+use crate::{
+    load::{CLIENTS, Ledger, audit, client},
+    twin::FLAVOURS,
+};
 
 const PREFIX: &str = "{moving}";
 
@@ -57,12 +60,35 @@ fn no_commit_is_lost_doubled_or_halved_while_its_slot_moves() {
         ledger.end();
     });
     let missing = audit(&cluster, PREFIX, &ledger);
+    ledger.report(missing.len());
     assert_eq!(missing, [], "every acknowledged commit is there");
-    println!(
-        "{} commits, {} conflicts, {} refused, {} unknown",
-        ledger.landed(),
-        ledger.conflicts.load(Ordering::SeqCst),
-        ledger.refused.load(Ordering::SeqCst),
-        ledger.indeterminate.load(Ordering::SeqCst),
-    );
+}
+
+/// A watch belongs to a connection, so that such a commit follows no redirection.
+#[test]
+fn a_commit_that_watches_is_refused_once_after_its_slot_moved() {
+    let Some(cluster) = Cluster::claim() else {
+        return;
+    };
+    let slot = Slot::of(PREFIX).number();
+    for flavour in FLAVOURS {
+        cluster.empty();
+        let settings = Settings::new(PREFIX)
+            .unwrap()
+            .commit_path(CommitPath::Watch);
+        let mut store = flavour.open(&cluster, settings);
+        let mut execution = Execution::new("order", "shop");
+        store.save(&mut execution).unwrap();
+        let owner = cluster.owner(slot).port();
+        let masters = cluster.masters();
+        let to = masters.iter().find(|node| node.port() != owner).unwrap();
+        cluster.begin_to_move(slot, to);
+        while cluster.move_keys(slot, to, 50) > 0 {}
+        cluster.end_move(slot, to);
+        let error = store.save(&mut execution).unwrap_err();
+        assert!(matches!(error, StoreError::Refused { .. }), "{error}");
+        assert_eq!(execution.version.get(), 1);
+        store.save(&mut execution).unwrap();
+        assert_eq!(store.load("order").unwrap(), Some(execution));
+    }
 }

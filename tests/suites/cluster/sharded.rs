@@ -158,7 +158,7 @@ fn another_number_of_partitions_is_refused_by_both_twins() {
         assert_eq!(
             error.to_string(),
             "{orders:layout} says crc16/12, not crc16/13"
-        )
+        );
     };
     let nodes = sync::Cluster::new(cluster.urls()).unwrap();
     says(ShardedStore::open(nodes, &settings(), other).unwrap_err());
