@@ -189,26 +189,13 @@ pub(crate) fn audit(cluster: &Cluster, prefix: &str, ledger: &Ledger) -> Vec<(St
             );
             base.clone_from(event);
         }
-        let trace = store.read_trace(&id).unwrap();
-        let steps: Vec<_> = trace
-            .iter()
-            .map(|step| (step.get("event").cloned(), step.get("index").cloned()))
-            .collect();
-        let expected: Vec<_> = events
-            .iter()
-            .enumerate()
-            .map(|(index, event)| (Some(json!(event)), Some(json!(index))))
-            .collect();
-        assert!(
-            steps == expected,
-            "{id}: a step for each event, numbered from 0"
-        );
         let emitted = outbox
             .iter()
             .filter(|entry| entry.target_id.as_deref() == Some(id.as_str()));
         let emitted: Vec<_> = emitted.map(|entry| entry.event.id.clone()).collect();
         let expected: Vec<_> = events.iter().map(|event| format!("out-{event}")).collect();
         assert_eq!(emitted, expected, "{id}: an emit for each event, in order");
+        assert_traced(&mut store, &id, &events);
         assert_eq!(
             processed(cluster, prefix, &id),
             events.len(),
@@ -225,6 +212,21 @@ pub(crate) fn audit(cluster: &Cluster, prefix: &str, ledger: &Ledger) -> Vec<(St
         }
     }
     missing
+}
+
+fn assert_traced(store: &mut Twin, id: &str, events: &[String]) {
+    let trace = store.read_trace(id).unwrap();
+    let steps = trace
+        .iter()
+        .map(|step| (step.get("event").cloned(), step.get("index").cloned()));
+    let expected = events
+        .iter()
+        .enumerate()
+        .map(|(index, event)| (Some(json!(event)), Some(json!(index))));
+    assert!(
+        steps.eq(expected),
+        "{id}: a step for each event, numbered from 0"
+    );
 }
 
 /// How many marks an execution has.
