@@ -102,7 +102,7 @@ impl Settings {
     }
 
     /// The same under other keys.
-    #[cfg(feature = "cluster")]
+    #[cfg(all(feature = "cluster", any(feature = "sync", feature = "async")))]
     #[must_use]
     pub(crate) fn under(mut self, keys: Keys) -> Self {
         self.keys = keys;

@@ -33,7 +33,8 @@
 //! [`Refused`](crate::StoreError::Refused) when patience ends. Move slots of stores in one go.
 //!
 //! A listing is bound to the node that it began on; when the slot is elsewhere before it ends it fails, and has to begin again. A
-//! listing that goes on in another process than it began in is not watched in this way.
+//! listing that goes on in another process than it began in is not watched in this way, and neither is the walk of a purge over the
+//! outbox, spawns and timers: what it misses stays, addressed to nobody.
 //!
 //! # When a master fails
 //! Replication is asynchronous: the replica that takes over may lack the last commits that were acknowledged, all of a commit or

@@ -44,7 +44,7 @@ fn check(store: &mut Twin) {
         Err(StoreError::Conflict { .. })
     ));
     store.save(&mut execution).unwrap();
-    assert_eq!(store.load("order").unwrap(), Some(execution));
+    assert_eq!(store.load("order").unwrap(), Some(execution.clone()));
     let pending = store.pending_outbox().unwrap();
     assert_eq!(
         pending
@@ -67,6 +67,11 @@ fn check(store: &mut Twin) {
             .unwrap();
     }
     assert_eq!(store.ids().len(), 51);
+    assert!(store.purge("order", execution.version).unwrap());
+    assert_eq!(store.load("order").unwrap(), None);
+    assert!(!store.is_processed("order", "one").unwrap());
+    assert_eq!(store.pending_spawns().unwrap(), []);
+    store.check().unwrap();
 }
 
 #[test]

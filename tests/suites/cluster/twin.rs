@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use store::{
     AsyncRedisStore, Commit, Committed, Cursor, DueTimer, Execution, ExecutionPage, ListFilter,
-    OutboxEntry, RedisStore, Seq, Settings, SpawnEntry, StoreError,
+    OutboxEntry, RedisStore, Seq, Settings, SpawnEntry, StoreError, Version,
     cluster::{aio, sync},
 };
 use tests::cluster::Cluster;
@@ -86,6 +86,20 @@ impl Twin {
         match self {
             Self::Sync(store) => store.commit(execution, commit),
             Self::Async(runtime, store) => runtime.block_on(store.commit(execution, commit)),
+        }
+    }
+
+    pub(crate) fn purge(&mut self, id: &str, expected: Version) -> Result<bool> {
+        match self {
+            Self::Sync(store) => store.purge(id, expected),
+            Self::Async(runtime, store) => runtime.block_on(store.purge(id, expected)),
+        }
+    }
+
+    pub(crate) fn check(&mut self) -> Result<()> {
+        match self {
+            Self::Sync(store) => store.check(),
+            Self::Async(runtime, store) => runtime.block_on(store.check()),
         }
     }
 
