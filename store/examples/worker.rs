@@ -1,14 +1,14 @@
-//! A worker: load, decide, commit, relay the outbox; retries are bounded.
+//! A worker: two players throw a ball from one to the other until it has been caught four times.
 //!
 //! `cargo run -p store --example worker -- redis://127.0.0.1:6379/` (or `REDIS_URL`).
 
-use std::{env, error::Error, process::ExitCode, thread, time::Duration};
+use std::{env, error::Error, process::ExitCode};
 
-use store::{Commit, Event, Execution, RedisStore, Settings, Status, StoreError, sync::Reopening};
-
-type Store = RedisStore<Reopening>;
-
-const ATTEMPTS_MAX: u32 = 5;
+use store::{
+    Commit, Event, Execution, RedisStore, Settings, SpawnEntry, Status, StoreError,
+    transport::{Priority, RedisTransport},
+    worker::{Conduct, Handler, StopHandle, Verdict, Worker, WorkerOptions, child_of},
+};
 
 fn main() -> ExitCode {
     let Some(url) = env::args().nth(1).or_else(|| env::var("REDIS_URL").ok()) else {
@@ -16,8 +16,8 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     match work(&url) {
-        Ok(handled) => {
-            eprintln!("handled {handled} events");
+        Ok(caught) => {
+            eprintln!("handled {caught} events");
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -28,71 +28,53 @@ fn main() -> ExitCode {
 }
 
 fn work(url: &str) -> Result<usize, Box<dyn Error>> {
-    let mut store = RedisStore::from_url(url)?.settings(Settings::new("example")?);
-    if store.load("ping")?.is_none() {
-        store.save(&mut Execution::new("ping", "player"))?;
+    let settings = Settings::new("example")?;
+    let mut store = RedisStore::from_url(url)?.settings(settings.clone());
+    for id in ["ping", "pong"] {
+        match store.create(&mut Execution::new(id, "player"), &Commit::new()) {
+            Ok(_) | Err(StoreError::AlreadyExists { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
-    if store.load("pong")?.is_none() {
-        store.save(&mut Execution::new("pong", "player"))?;
-    }
-    // In earnest the first event comes from outside; its id must be new, or it counts as handled already.
+    // The first event comes from outside; its id must be new, or it counts as handled already.
     let serve = Event::new(format!("serve-{}", std::process::id()), "Ball");
-    handle(&mut store, "ping", &serve)?;
-    let mut handled = 1;
-    while handled < 4 {
-        handled += relay(&mut store)?;
-    }
-    for entry in store.pending_outbox()? {
-        store.ack_outbox(entry.seq)?;
-    }
-    store.close();
-    Ok(handled)
+    let mut transport = RedisTransport::from_url(url)?.settings(settings);
+    transport.publish("ping", &serve, Priority::MIN)?;
+
+    let mut worker = Worker::new(store, WorkerOptions::new("example"), Player::default());
+    worker.handler().stop = worker.stop_handle();
+    worker.run()?;
+    Ok(worker.handler().caught)
 }
 
-/// Handles one event: once, however often it is delivered.
-fn handle(store: &mut Store, id: &str, event: &Event) -> Result<(), StoreError> {
-    let mut last = None;
-    for attempt in 0..ATTEMPTS_MAX {
-        thread::sleep(Duration::from_millis(u64::from(attempt) * 10));
-        let Some((mut execution, false)) = store.load_for_event(id, &event.id)? else {
-            return Ok(());
+/// Throws the ball back, four times.
+#[derive(Default)]
+struct Player {
+    caught: usize,
+    stop: StopHandle,
+}
+
+impl Conduct<Execution> for Player {
+    fn child(&mut self, parent: &Execution, spawn: &SpawnEntry) -> Option<(Execution, Commit)> {
+        Some(child_of(parent, spawn))
+    }
+}
+
+impl Handler<Execution> for Player {
+    fn handle(&mut self, execution: &mut Execution, event: &Event) -> Verdict {
+        execution.status = Status::Running;
+        execution.processed_events += 1;
+        self.caught += 1;
+        if self.caught == 4 {
+            self.stop.stop();
+            return Verdict::Commit(Commit::new());
+        }
+        let other = if execution.id == "ping" {
+            "pong"
+        } else {
+            "ping"
         };
-        let commit = decide(&mut execution, event);
-        match store.commit(&mut execution, &commit) {
-            Ok(_) => return Ok(()),
-            // Loading again answers both: who was faster, and whether our own commit landed.
-            Err(error @ (StoreError::Conflict { .. } | StoreError::Indeterminate { .. })) => {
-                last = Some(error);
-            }
-            Err(error) => return Err(error),
-        }
+        let ball = Event::new(format!("{}:{}", event.id, execution.version), "Ball");
+        Verdict::Commit(Commit::new().emit(Some(other), ball))
     }
-    last.map_or(Ok(()), Err)
-}
-
-/// The ball goes back to the other player.
-fn decide(execution: &mut Execution, event: &Event) -> Commit {
-    execution.status = Status::Running;
-    execution.processed_events += 1;
-    let other = if execution.id == "ping" {
-        "pong"
-    } else {
-        "ping"
-    };
-    Commit::for_event(&event.id).emit(
-        Some(other),
-        Event::new(format!("{}:{}", event.id, execution.version), "Ball"),
-    )
-}
-
-/// Delivers what waits; an entry is acknowledged only after it was handled, so that a crash repeats it.
-fn relay(store: &mut Store) -> Result<usize, StoreError> {
-    let entries = store.pending_outbox()?;
-    for entry in &entries {
-        if let Some(target) = &entry.target_id {
-            handle(store, target, &entry.event)?;
-        }
-        store.ack_outbox(entry.seq)?;
-    }
-    Ok(entries.len())
 }

@@ -1,16 +1,14 @@
-//! An asynchronous worker: load, decide, commit, relay the outbox; retries are bounded.
+//! An asynchronous worker: two players throw a ball from one to the other until it has been caught four times.
 //!
 //! `cargo run -p store --features async --example worker_async -- redis://127.0.0.1:6379/` (or `REDIS_URL`).
 
-use std::{env, error::Error, process::ExitCode, time::Duration};
+use std::{env, error::Error, process::ExitCode};
 
 use store::{
-    AsyncRedisStore, Commit, Event, Execution, Settings, Status, StoreError, aio::Reopening,
+    AsyncRedisStore, Commit, Event, Execution, Settings, SpawnEntry, Status, StoreError,
+    transport::{AsyncRedisTransport, Priority},
+    worker::{AsyncHandler, AsyncWorker, Conduct, StopHandle, Verdict, WorkerOptions, child_of},
 };
-
-type Store = AsyncRedisStore<Reopening>;
-
-const ATTEMPTS_MAX: u32 = 5;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -19,8 +17,8 @@ async fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     match work(&url).await {
-        Ok(handled) => {
-            eprintln!("handled {handled} events");
+        Ok(caught) => {
+            eprintln!("handled {caught} events");
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -31,71 +29,54 @@ async fn main() -> ExitCode {
 }
 
 async fn work(url: &str) -> Result<usize, Box<dyn Error>> {
-    let mut store = AsyncRedisStore::from_url(url)?.settings(Settings::new("example")?);
-    if store.load("ping").await?.is_none() {
-        store.save(&mut Execution::new("ping", "player")).await?;
+    let settings = Settings::new("example")?;
+    let mut store = AsyncRedisStore::from_url(url)?.settings(settings.clone());
+    for id in ["ping", "pong"] {
+        let mut player = Execution::new(id, "player");
+        match store.create(&mut player, &Commit::new()).await {
+            Ok(_) | Err(StoreError::AlreadyExists { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
-    if store.load("pong").await?.is_none() {
-        store.save(&mut Execution::new("pong", "player")).await?;
-    }
-    // In earnest the first event comes from outside; its id must be new, or it counts as handled already.
+    // The first event comes from outside; its id must be new, or it counts as handled already.
     let serve = Event::new(format!("serve-{}", std::process::id()), "Ball");
-    handle(&mut store, "ping", &serve).await?;
-    let mut handled = 1;
-    while handled < 4 {
-        handled += relay(&mut store).await?;
-    }
-    for entry in store.pending_outbox().await? {
-        store.ack_outbox(entry.seq).await?;
-    }
-    store.close().await;
-    Ok(handled)
+    let mut transport = AsyncRedisTransport::from_url(url)?.settings(settings);
+    transport.publish("ping", &serve, Priority::MIN).await?;
+
+    let mut worker = AsyncWorker::new(store, WorkerOptions::new("example"), Player::default());
+    worker.handler().stop = worker.stop_handle();
+    worker.run().await?;
+    Ok(worker.handler().caught)
 }
 
-/// Handles one event: once, however often it is delivered.
-async fn handle(store: &mut Store, id: &str, event: &Event) -> Result<(), StoreError> {
-    let mut last = None;
-    for attempt in 0..ATTEMPTS_MAX {
-        tokio::time::sleep(Duration::from_millis(u64::from(attempt) * 10)).await;
-        let Some((mut execution, false)) = store.load_for_event(id, &event.id).await? else {
-            return Ok(());
+/// Throws the ball back, four times.
+#[derive(Default)]
+struct Player {
+    caught: usize,
+    stop: StopHandle,
+}
+
+impl Conduct<Execution> for Player {
+    fn child(&mut self, parent: &Execution, spawn: &SpawnEntry) -> Option<(Execution, Commit)> {
+        Some(child_of(parent, spawn))
+    }
+}
+
+impl AsyncHandler<Execution> for Player {
+    async fn handle(&mut self, execution: &mut Execution, event: &Event) -> Verdict {
+        execution.status = Status::Running;
+        execution.processed_events += 1;
+        self.caught += 1;
+        if self.caught == 4 {
+            self.stop.stop();
+            return Verdict::Commit(Commit::new());
+        }
+        let other = if execution.id == "ping" {
+            "pong"
+        } else {
+            "ping"
         };
-        let commit = decide(&mut execution, event);
-        match store.commit(&mut execution, &commit).await {
-            Ok(_) => return Ok(()),
-            // Loading again answers both: who was faster, and whether our own commit landed.
-            Err(error @ (StoreError::Conflict { .. } | StoreError::Indeterminate { .. })) => {
-                last = Some(error);
-            }
-            Err(error) => return Err(error),
-        }
+        let ball = Event::new(format!("{}:{}", event.id, execution.version), "Ball");
+        Verdict::Commit(Commit::new().emit(Some(other), ball))
     }
-    last.map_or(Ok(()), Err)
-}
-
-/// The ball goes back to the other player.
-fn decide(execution: &mut Execution, event: &Event) -> Commit {
-    execution.status = Status::Running;
-    execution.processed_events += 1;
-    let other = if execution.id == "ping" {
-        "pong"
-    } else {
-        "ping"
-    };
-    Commit::for_event(&event.id).emit(
-        Some(other),
-        Event::new(format!("{}:{}", event.id, execution.version), "Ball"),
-    )
-}
-
-/// Delivers what waits; an entry is acknowledged only after it was handled, so that a crash repeats it.
-async fn relay(store: &mut Store) -> Result<usize, StoreError> {
-    let entries = store.pending_outbox().await?;
-    for entry in &entries {
-        if let Some(target) = &entry.target_id {
-            handle(store, target, &entry.event).await?;
-        }
-        store.ack_outbox(entry.seq).await?;
-    }
-    Ok(entries.len())
 }

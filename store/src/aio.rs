@@ -9,7 +9,9 @@
 //! A call whose future is dropped was sent, or not: as with a lost reply, load to know. A watch that it may have left is
 //! taken back before the next commit that watches.
 
+mod host;
 mod records;
+mod relay;
 mod source;
 mod trace;
 
@@ -28,6 +30,8 @@ use crate::{
     keys::Keys,
     op::{self, Batch, Channel, Operation, Replies, Step},
 };
+
+pub(crate) use self::host::Awaiting;
 
 /// Where a store's connections come from.
 pub trait Connections: Send {
@@ -214,8 +218,8 @@ pub async fn run<P: Connections, O: Operation>(
 /// ```
 #[derive(Debug)]
 pub struct AsyncRedisStore<P> {
-    link: Link<P>,
-    settings: Settings,
+    pub(crate) link: Link<P>,
+    pub(crate) settings: Settings,
 }
 
 impl<C: ConnectionLike + Send> AsyncRedisStore<Exclusive<C>> {

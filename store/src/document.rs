@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::{Execution, Settings, StoreError, Version, codec, op::validate};
+use crate::{Execution, Settings, Status, StoreError, Version, codec, op::validate};
 
 /// A document that is stored as one row with its version inside: [`Execution`], [`Instance`](crate::Instance), or a type of
 /// one's own.
@@ -45,6 +45,11 @@ pub trait Document {
     /// Whether it has ended, so that [`Settings::retain_finished`](crate::Settings::retain_finished) applies to it.
     fn is_finished(&self) -> bool {
         false
+    }
+
+    /// Where it stands, if it is of a kind that knows; a worker asks before it handles an event.
+    fn status(&self) -> Option<Status> {
+        None
     }
 
     /// The end of the row that it was read from or written as, as [`remember`](Document::remember) was told. Without it a
@@ -90,6 +95,10 @@ impl Document for Execution {
 
     fn is_finished(&self) -> bool {
         self.status.is_finished()
+    }
+
+    fn status(&self) -> Option<Status> {
+        Some(self.status)
     }
 
     fn tail(&self) -> RowTail {

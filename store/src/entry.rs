@@ -16,6 +16,8 @@ pub struct OutboxEntry {
     pub target_id: Option<String>,
     /// The event.
     pub event: Event,
+    /// The value that it was read from.
+    pub(crate) stored: Stored,
 }
 
 /// An execution to start that nobody has acknowledged yet.
@@ -33,6 +35,28 @@ pub struct SpawnEntry {
     /// Its first context. NaN and the infinities, which JSON can not say, are read as null; half of a surrogate pair is
     /// read as U+FFFD.
     pub context: Map<String, Value>,
+    /// The value that it was read from.
+    pub(crate) stored: Stored,
+}
+
+/// A value exactly as it is stored, by which its entry is told from another one of the same number.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Stored(Box<[u8]>);
+
+impl Stored {
+    pub(crate) fn new(value: &[u8]) -> Self {
+        Self(value.into())
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stored({} bytes)", self.0.len())
+    }
 }
 
 /// A timer whose time has come.

@@ -100,6 +100,10 @@ impl<S: Serialize + DeserializeOwned> Document for Instance<S> {
         self.status.is_finished()
     }
 
+    fn status(&self) -> Option<Status> {
+        Some(self.status)
+    }
+
     fn tail(&self) -> RowTail {
         self.tail.clone()
     }

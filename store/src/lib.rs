@@ -11,6 +11,8 @@
 //! * [`op`]: the calls as state machines. `sync`, `aio`: their drivers.
 //! * `cluster`, `sharded` (feature `cluster`): connections to a Redis Cluster; a store over many slots.
 //! * [`transport`]: queues of events beside the store, with the same drivers.
+//! * [`relay`]: pages of what commits leave behind, and its way into the queues.
+//! * `worker`: claim, load, decide, commit, relay, acknowledge. [`RetryPolicy`]: trying again within bounds.
 //! * [`StoreError`]: what can go wrong, and whether trying again is safe.
 //!
 //! # Keys
@@ -36,6 +38,8 @@
 
 mod attempt;
 mod commit;
+#[cfg(any(feature = "sync", feature = "async"))]
+mod control;
 mod dialect;
 mod document;
 #[cfg(any(feature = "sync", feature = "async"))]
@@ -54,11 +58,16 @@ pub mod cluster;
 pub mod codec;
 pub mod keys;
 pub mod op;
+pub mod relay;
+#[cfg(any(feature = "sync", feature = "async"))]
+mod retry;
 #[cfg(all(feature = "cluster", any(feature = "sync", feature = "async")))]
 pub mod sharded;
 #[cfg(feature = "sync")]
 pub mod sync;
 pub mod transport;
+#[cfg(any(feature = "sync", feature = "async"))]
+pub mod worker;
 
 #[cfg(feature = "async")]
 pub use self::aio::AsyncRedisStore;
@@ -78,4 +87,9 @@ pub use self::{
     instance::Instance,
     listing::{Listing, SEEN_MAX_DEFAULT},
     settings::{CommitPath, Index, RETENTION_MIN, Settings, Strictness, TRACE_MAX_DEFAULT},
+};
+#[cfg(any(feature = "sync", feature = "async"))]
+pub use self::{
+    control::{control_event, request_cancel},
+    retry::{Decision, Pacing, Retried, RetryPolicy, Round},
 };

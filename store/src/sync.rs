@@ -1,6 +1,8 @@
 //! The blocking twin.
 
+mod host;
 mod records;
+mod relay;
 mod trace;
 
 use std::{fmt, time::Duration};
@@ -18,6 +20,7 @@ use crate::{
     op::{self, Batch, Channel, Operation, Replies, Step},
 };
 
+pub(crate) use self::host::Blocking;
 pub use self::records::Executions;
 
 /// Where a store's connections come from.
@@ -293,8 +296,8 @@ pub fn run<P: Connections, O: Operation>(
 /// ```
 #[derive(Debug)]
 pub struct RedisStore<P> {
-    link: Link<P>,
-    settings: Settings,
+    pub(crate) link: Link<P>,
+    pub(crate) settings: Settings,
 }
 
 impl<C: ConnectionLike> RedisStore<Exclusive<C>> {

@@ -26,7 +26,7 @@ pub use self::{
     print::{Spelling, print},
     tail::version_tail,
 };
-use crate::{Emit, OutboxEntry, Seq, SpawnEntry, SpawnIntent, StoreError, Version};
+use crate::{Emit, OutboxEntry, Seq, SpawnEntry, SpawnIntent, StoreError, Version, entry::Stored};
 
 /// How deeply a document may be nested to be written: the Python store refuses to read from 200 on.
 pub const WRITE_DEPTH_MAX: usize = 199;
@@ -132,6 +132,7 @@ pub fn decode_outbox(key: &str, field: &[u8], value: &[u8]) -> Result<OutboxEntr
         seq: at.seq()?,
         target_id,
         event,
+        stored: Stored::new(value),
     })
 }
 
@@ -156,6 +157,7 @@ pub fn decode_spawn(key: &str, field: &[u8], value: &[u8]) -> Result<SpawnEntry,
         child_id,
         root_path,
         context,
+        stored: Stored::new(value),
     })
 }
 

@@ -42,7 +42,7 @@ pub(super) static BACKLOG: Script = Script::new(
 
 /// A script with its keys and arguments, sent once by hash and once by source at most.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(crate) struct Call {
     script: &'static Script,
     keys: Vec<String>,
     arguments: Vec<Vec<u8>>,
@@ -50,7 +50,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    pub(super) fn new(script: &'static Script, keys: Vec<String>, arguments: Vec<Vec<u8>>) -> Self {
+    pub(crate) fn new(script: &'static Script, keys: Vec<String>, arguments: Vec<Vec<u8>>) -> Self {
         Self {
             script,
             keys,
@@ -60,7 +60,7 @@ impl Call {
     }
 
     /// What to send, if these are not replies to the end of it.
-    pub(super) fn next(&mut self, replies: &Replies) -> Option<Batch> {
+    pub(crate) fn next(&mut self, replies: &Replies) -> Option<Batch> {
         match replies {
             Replies::Start => Some(self.by_hash()),
             Replies::Received(values) if !self.asked_by_source && is_no_script(values) => {
@@ -73,13 +73,13 @@ impl Call {
     }
 
     /// The same once more, after it has ended.
-    pub(super) fn by_hash(&mut self) -> Batch {
+    pub(crate) fn by_hash(&mut self) -> Batch {
         self.asked_by_source = false;
         Batch::shared([self.script.by_hash(&self.keys(), &self.arguments)])
     }
 
     /// The reply, unless it is an error of the server, which means that nothing was written.
-    pub(super) fn accepted(&self, value: Value) -> Result<Value, StoreError> {
+    pub(crate) fn accepted(&self, value: Value) -> Result<Value, StoreError> {
         match value {
             Value::ServerError(error) => Err(self.refused(&error)),
             value => Ok(value),

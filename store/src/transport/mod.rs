@@ -52,6 +52,7 @@ mod sync;
 
 #[cfg(feature = "async")]
 pub use self::aio::AsyncRedisTransport;
+pub(crate) use self::call::Call;
 #[cfg(feature = "sync")]
 pub use self::sync::RedisTransport;
 pub use self::{
