@@ -38,12 +38,16 @@ mod meddling;
 mod naive;
 #[path = "store/numbers.rs"]
 mod numbers;
+#[path = "store/pages.rs"]
+mod pages;
 #[path = "store/purge.rs"]
 mod purge;
 #[path = "store/relay.rs"]
 mod relay;
 #[path = "store/resolving.rs"]
 mod resolving;
+#[path = "store/retry.rs"]
+mod retry;
 #[path = "store/spellings.rs"]
 mod spellings;
 #[path = "store/tails.rs"]
@@ -60,5 +64,15 @@ mod transport_model;
 mod transport_naive;
 #[path = "store/twin.rs"]
 mod twin;
+#[path = "store/twin_relay.rs"]
+mod twin_relay;
 #[path = "store/upkeep.rs"]
 mod upkeep;
+#[path = "store/worker.rs"]
+mod worker;
+#[path = "store/worker_crash.rs"]
+mod worker_crash;
+#[path = "store/worker_naive.rs"]
+mod worker_naive;
+#[path = "store/workers.rs"]
+mod workers;
