@@ -1,10 +1,12 @@
 //! Broken stores: each is the real operation with one place changed, and each must be caught.
 
 mod commit;
+mod crowd;
 mod single;
 mod transport;
 
 pub use self::commit::BrokenCommit;
+pub use self::crowd::CrowdFlaw;
 pub use self::single::{BrokenDelete, BrokenResolve, Mark};
 pub use self::transport::{InTurn, TransportFlaw};
 use fakeserver::explore::Faults;

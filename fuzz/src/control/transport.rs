@@ -1,9 +1,9 @@
 //! Broken transports: each does in several commands what ours does in one script.
 
 use redis::{Cmd, Value, cmd};
-use store::Settings;
 use store::op::{Batch, Operation, Replies, Step, reply};
 use store::transport::{Lease, Priority};
+use store::{Event, Settings, codec};
 
 use super::single::misused;
 
@@ -45,6 +45,16 @@ impl InTurn {
             wanted,
             sent: 0,
         }
+    }
+
+    /// A `publish` of an event to a group that is known.
+    pub fn push(settings: &Settings, group: &str, event: &Event) -> InTurn {
+        let queue = settings.keys().queue(group);
+        let push = cmd("RPUSH")
+            .arg(queue)
+            .arg(codec::encode_event(event))
+            .take();
+        InTurn::new(Value::Nil, vec![push])
     }
 
     /// A `nack` that gives the event back at once.

@@ -1,5 +1,6 @@
 //! What the clients do: a table of scenarios, each a few roles that the clients take by number.
 
+mod crowd;
 mod hunt;
 mod transport;
 
@@ -9,6 +10,7 @@ use std::pin::Pin;
 use store::aio::Connections;
 use store::{AsyncRedisStore, Commit, CommitPath, Execution, Settings, TimerOp};
 
+pub use self::crowd::{Crowd, Jam};
 pub use self::hunt::{GatedConnections, Hunt};
 pub use self::transport::{Act, Bout, Duel, Held};
 use crate::actor::{Actor, Effects, SEED};

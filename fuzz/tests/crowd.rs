@@ -1,0 +1,87 @@
+//! Relays, sweepers, a purge and workers in each other's way: nothing is lost, nothing comes twice; relays and sweepers of
+//! several commands are caught.
+
+use fakeserver::explore::{
+    Budget, Coverage, Exhaustive, Exploration, Explorer, Faults, RandomWalk, Reduction, Strategy,
+};
+use fuzz::control::CrowdFlaw;
+use fuzz::scenario::{Crowd, Jam};
+
+fn explore(crowd: &Crowd, strategy: Box<dyn Strategy>, faults: Faults, runs: u64) -> Exploration {
+    let explored = Explorer::new()
+        .faults(faults)
+        .explore(crowd, strategy, Budget::schedules(runs));
+    explored.expect("the crowd can be explored")
+}
+
+fn every() -> Box<dyn Strategy> {
+    // Scripts take queues by names that they are given, so that no order may be left out.
+    Box::new(Exhaustive::new(Reduction::None))
+}
+
+fn breaking() -> Faults {
+    Faults::at_most(1).drop_before().lose_reply()
+}
+
+fn holds(crowd: &Crowd, explored: Exploration) {
+    if let Some(found) = explored.counterexample {
+        panic!("{crowd:?}\n{found}");
+    }
+}
+
+// C1, C10
+#[test]
+fn two_that_relay_or_sweep_the_same_do_it_once_under_every_order_of_commands() {
+    for jam in [Jam::Relays, Jam::Sweepers] {
+        for faults in [Faults::none(), breaking()] {
+            for clients in [2, 3] {
+                let crowd = Crowd::new(jam, clients);
+                let explored = explore(&crowd, every(), faults, 200_000);
+                assert_eq!(explored.coverage, Coverage::Exhaustive, "{crowd:?}");
+                assert!(explored.schedules > 10, "{crowd:?}: {}", explored.schedules);
+                holds(&crowd, explored);
+            }
+        }
+    }
+}
+
+// C26
+#[test]
+fn a_purge_against_an_emit_leaves_the_event_in_one_place_at_most() {
+    for (seed, faults) in [(1, Faults::none()), (2, breaking())] {
+        let crowd = Crowd::new(Jam::Purge, 3);
+        let walk = Box::new(RandomWalk::new(seed));
+        holds(&crowd, explore(&crowd, walk, faults, 1_500));
+    }
+}
+
+// C8
+#[test]
+fn workers_whose_leases_end_at_any_time_lose_nothing_and_do_nothing_twice() {
+    for (clients, seed, faults) in [
+        (1, 1, breaking()),
+        (2, 2, Faults::none()),
+        (2, 3, breaking()),
+        (3, 4, breaking()),
+    ] {
+        let crowd = Crowd::new(Jam::Workers, clients);
+        let walk = Box::new(RandomWalk::new(seed));
+        holds(&crowd, explore(&crowd, walk, faults, 1_000));
+    }
+}
+
+// C1, C10
+#[test]
+fn relays_and_sweepers_of_several_commands_are_caught() {
+    for (flaw, property) in [
+        (CrowdFlaw::PublishThenAck, "once"),
+        (CrowdFlaw::FireInTwo, "kept"),
+    ] {
+        let crowd = Crowd::control(flaw);
+        let found = explore(&crowd, every(), Faults::none(), 200_000).counterexample;
+        let found = found.unwrap_or_else(|| panic!("{flaw:?} escaped"));
+        assert_eq!(found.violation.property, property, "{found}");
+        assert!(found.preemptions <= 2, "{found}");
+    }
+    assert_eq!(CrowdFlaw::ALL.len(), 2);
+}
