@@ -11,7 +11,8 @@ use std::{
 
 use super::{
     AsyncHandler, StopHandle, Swept, Turn, Verdict, WorkerOptions,
-    core::{Core, Crew, Shift, Tenure},
+    core::{Core, Crew, Shift},
+    tenure::Tenure,
 };
 use crate::{
     AsyncRedisStore, Document, Pacing, StoreError,

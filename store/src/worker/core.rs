@@ -3,8 +3,10 @@
 use std::{future::Future, marker::PhantomData, time::Duration};
 
 use super::{
-    Admission, Conduct, Handling, StopHandle, Turn, Verdict, WorkerOptions, handler::Trouble,
+    Admission, Conduct, Handling, StopHandle, Turn, Verdict, WorkerOptions,
+    handler::Trouble,
     sweep::prioritised,
+    tenure::{Tenure, park},
 };
 use crate::{
     Commit, Committed, Document, OutboxEntry, Resolution, Seq, Settings, SpawnEntry, StoreError,
@@ -13,7 +15,7 @@ use crate::{
     op::{CommitOperation, LoadForEvent, Operation, Resolve},
     relay::{Continuation, Deliver, Delivered, RepairCounters},
     retry::{Host, Tries},
-    transport::{Claim, Lease, Settle, Tokens},
+    transport::{Claim, Tokens},
 };
 
 /// A host with somebody who decides.
@@ -56,58 +58,6 @@ impl<H: Host, A, D> Host for Shift<'_, H, A, D> {
 
     fn draw(&mut self) -> u64 {
         self.host.draw()
-    }
-}
-
-/// A lease, and what it takes to end or to prolong it.
-#[derive(Debug)]
-pub(super) struct Tenure {
-    pub(super) lease: Lease,
-    pub(super) settings: Settings,
-    pub(super) options: WorkerOptions,
-    /// When it was last known to begin anew.
-    renewed: Duration,
-}
-
-impl Tenure {
-    /// How often to prolong it: two attempts may fail before it ends.
-    pub(super) fn interval(&self) -> Duration {
-        self.options.visibility / 3
-    }
-
-    pub(super) fn extend(&self) -> Result<Settle, StoreError> {
-        let Self {
-            lease,
-            settings,
-            options,
-            ..
-        } = self;
-        Settle::extend(settings, options.clock, lease, options.visibility)
-    }
-
-    /// Between two steps: prolongs it if a third of it has gone. False: it was lost.
-    async fn keep<H: Host>(&mut self, host: &mut H) -> Result<bool, StoreError> {
-        let now = host.now();
-        if now.saturating_sub(self.renewed) < self.interval() {
-            return Ok(true);
-        }
-        self.renewed = now;
-        host.run(self.extend()?).await
-    }
-
-    async fn ack<H: Host>(&self, host: &mut H, handling: Handling) -> Result<Handling, StoreError> {
-        let ack = Settle::ack(&self.settings, self.options.clock, &self.lease);
-        host.run(ack).await.map(|_| handling)
-    }
-
-    async fn nack<H: Host>(
-        &self,
-        host: &mut H,
-        pause: Duration,
-        handling: Handling,
-    ) -> Result<Handling, StoreError> {
-        let nack = Settle::nack(&self.settings, self.options.clock, &self.lease, pause)?;
-        host.run(nack).await.map(|_| handling)
     }
 }
 
@@ -197,12 +147,7 @@ impl Core {
             crew.conduct().trouble(&Trouble::Buried(letter));
         }
         if let Some(lease) = claimed.lease {
-            let tenure = Tenure {
-                lease,
-                settings: self.settings.clone(),
-                options: self.options.clone(),
-                renewed: begun,
-            };
+            let tenure = Tenure::new(lease, &self.settings, &self.options, begun);
             turn.handled = Some(self.handle(crew, tenure).await?);
         } else if turn.swept.is_none() {
             turn.swept = Some(self.sweep(crew).await?);
@@ -389,31 +334,4 @@ fn own_entry((emit, seq): (&crate::Emit, &Seq)) -> OutboxEntry {
         event: emit.event.clone(),
         stored: Stored::new(codec::encode_outbox(emit).as_bytes()),
     }
-}
-
-/// An event that trying again at once does not help. A connection that failed is the turn's failure: the lease ends by itself.
-async fn park<D, C>(
-    crew: &mut C,
-    tenure: &Tenure,
-    error: StoreError,
-) -> Result<Handling, StoreError>
-where
-    D: Document + Send,
-    C: Crew<D>,
-{
-    let lease = &tenure.lease;
-    if let StoreError::Io { .. } | StoreError::Indeterminate { .. } | StoreError::Refused { .. } =
-        error
-    {
-        // Sooner than the lease would end, if the connection is there again.
-        let _ = tenure.nack(crew, Duration::ZERO, Handling::Again).await;
-        return Err(error);
-    }
-    crew.conduct().trouble(&Trouble::Parked {
-        lease,
-        error: &error,
-    });
-    tenure
-        .nack(crew, tenure.options.trouble_pause, Handling::Parked)
-        .await
 }

@@ -29,6 +29,7 @@ mod core;
 mod handler;
 mod options;
 mod sweep;
+mod tenure;
 mod turn;
 
 #[cfg(feature = "async")]

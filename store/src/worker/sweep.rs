@@ -7,7 +7,7 @@ use super::{
     core::{Core, Crew},
 };
 use crate::{
-    Document, DueTimer, OutboxEntry, SpawnEntry, StoreError,
+    Document, DueTimer, OutboxEntry, Settings, SpawnEntry, StoreError,
     op::{CommitOperation, Load},
     relay::{
         AckEntry, Continuation, Deliver, Delivered, Entry, EntryPage, Origin, PageStart, Poison,
@@ -72,7 +72,7 @@ impl Core {
         let page = crew.run(page).await?;
         self.go_on(page.next);
         self.places.outbox = page.next;
-        let quarantined = self.set_aside(crew, &page.poison).await?;
+        let quarantined = set_aside(&self.settings, crew, &page.poison).await?;
         let entries = prioritised(crew, page.entries);
         let outcomes = crew.run(Deliver::outbox(&self.settings, &entries)?).await?;
         let targets = entries.iter().map(|(entry, _)| entry.target_id.as_deref());
@@ -94,7 +94,7 @@ impl Core {
         let page = TimersPage::new(&self.settings, now_s, start, self.options.page)?;
         let page = crew.run(page).await?;
         self.go_on(page.next);
-        let quarantined = self.set_aside(crew, &page.poison).await?;
+        let quarantined = set_aside(&self.settings, crew, &page.poison).await?;
         let timers: Vec<(DueTimer, Priority)> = page
             .entries
             .into_iter()
@@ -128,7 +128,7 @@ impl Core {
         self.go_on(page.next);
         self.places.spawns = page.next;
         let mut swept = Swept {
-            quarantined: self.set_aside(crew, &page.poison).await?,
+            quarantined: set_aside(&self.settings, crew, &page.poison).await?,
             ..Swept::default()
         };
         let mut parents: BTreeMap<String, Option<D>> = BTreeMap::new();
@@ -146,7 +146,7 @@ impl Core {
                 parents.insert(entry.parent_id.clone(), parent);
             }
             let Some(Some(parent)) = parents.get(&entry.parent_id) else {
-                swept.quarantined += self.set_aside(crew, &[orphan(entry)]).await?;
+                swept.quarantined += set_aside(&self.settings, crew, &[orphan(entry)]).await?;
                 continue;
             };
             match self.start(crew, parent, entry).await {
@@ -195,24 +195,29 @@ impl Core {
         Ok(true)
     }
 
-    async fn set_aside<D, C>(&self, crew: &mut C, poison: &[Poison]) -> Result<u64, StoreError>
-    where
-        D: Document + Send,
-        C: Crew<D>,
-    {
-        let mut count = 0;
-        for poison in poison {
-            if crew.run(Quarantine::new(&self.settings, poison)).await? {
-                count += 1;
-                crew.conduct().trouble(&Trouble::Quarantined(poison));
-            }
-        }
-        Ok(count)
-    }
-
     fn go_on(&mut self, next: Option<Continuation>) {
         self.unfinished |= next.is_some();
     }
+}
+
+/// How many were still there. (Not a method: a worker that is shared between threads while it waits would be no task.)
+async fn set_aside<D, C>(
+    settings: &Settings,
+    crew: &mut C,
+    poison: &[Poison],
+) -> Result<u64, StoreError>
+where
+    D: Document + Send,
+    C: Crew<D>,
+{
+    let mut count = 0;
+    for poison in poison {
+        if crew.run(Quarantine::new(settings, poison)).await? {
+            count += 1;
+            crew.conduct().trouble(&Trouble::Quarantined(poison));
+        }
+    }
+    Ok(count)
 }
 
 /// Each with the priority of a group that has no events yet.

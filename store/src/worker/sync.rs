@@ -9,7 +9,8 @@ use std::{
 
 use super::{
     Handler, StopHandle, Swept, Turn, Verdict, WorkerOptions,
-    core::{Core, Crew, Shift, Tenure},
+    core::{Core, Crew, Shift},
+    tenure::Tenure,
 };
 use crate::{
     Document, Pacing, RedisStore, StoreError,
