@@ -283,7 +283,8 @@ impl Left {
             let log = log.iter().filter_map(|id| id.as_str().map(str::to_owned));
             Ok((row, log.collect()))
         };
-        let size = |words: &[&str]| -> RedisResult<usize> { redis::from_redis_value(read(words)?) };
+        let size =
+            |words: &[&str]| -> RedisResult<usize> { Ok(redis::from_redis_value(read(words)?)?) };
         let member = keys.timer_member("a", "p");
         let timer: Option<String> = match read(&["ZSCORE", &keys.timers(), &member])? {
             Value::Double(score) => Some(score.to_string()),
