@@ -4,7 +4,8 @@ Usage: driver.py URL PREFIX [sync|async]
 
 A call is {"call": "store.commit", "args": {...}}, an answer {"ok": ...} or {"error": {"type": ..., "text": ..., ...}}; what an
 exception carries (execution_id, expected, found) is among the error's members. Nothing is kept between calls but the
-connections: executions, events and leases travel as JSON both ways.
+connections: executions, events and leases travel as JSON both ways. Beside `store` and `transport` there are `fleet` (workers
+in processes of their own), `control` (the control plane) and `bench` (what a commit costs).
 """
 
 import asyncio
@@ -14,9 +15,14 @@ import json
 import sys
 import time
 
+import bench
+import fleet
 import pydantic
 import redis
 import redis.asyncio
+from harel.dsl import definition_from_dsl
+from harel.engine import control
+from harel.engine.aio import control as aio_control
 from harel.engine.aio_store.redis import AsyncRedisStore
 from harel.engine.aio_transport.redis import AsyncRedisTransport
 from harel.engine.execution import Execution
@@ -25,6 +31,16 @@ from harel.engine.store.redis import RedisStore
 from harel.engine.transport._base import Lease
 from harel.engine.transport.redis import RedisTransport
 from harel.spec.states import Event
+
+# Its executions wait in A, and take part in their own cancelling.
+CANCELLABLE = """
+machine d {
+  initial A
+  state A {}
+  final Ended cancelled
+  from A to Ended on Cancel
+}
+"""
 
 # How far this worker's clock is off, in seconds.
 clock = {"offset": 0.0}
@@ -67,6 +83,17 @@ def plain(value):
     return value
 
 
+class Control:
+    """The control plane over a store, either twin's."""
+
+    def __init__(self, store, plane):
+        self.store, self.plane = store, plane
+        self.definition = definition_from_dsl(CANCELLABLE)
+
+    def cancel(self, execution_id):
+        return self.plane.cancel(self.store, self.definition, execution_id)
+
+
 def perform(objects, settled, request):
     arguments = {name: MADE_OF.get(name, lambda same: same)(value) for name, value in request.get("args", {}).items()}
     if request["call"] == "clock":
@@ -95,12 +122,15 @@ def main(url, prefix, flavour="sync"):
             "store": AsyncRedisStore(client, prefix=prefix),
             "transport": AsyncRedisTransport(client, now, prefix=prefix),
         }
+        objects["control"] = Control(objects["store"], aio_control)
     else:
         client = redis.Redis.from_url(url)
         objects = {
             "store": RedisStore(client, prefix=prefix),
             "transport": RedisTransport(client, now, prefix=prefix),
         }
+        objects["control"] = Control(objects["store"], control)
+    objects.update(fleet=fleet, bench=bench.Bench(objects["store"], client))
     loop = asyncio.new_event_loop()
     settled = lambda result: loop.run_until_complete(result) if inspect.isawaitable(result) else result
     for line in sys.stdin:
