@@ -5,7 +5,8 @@ Usage: driver.py URL PREFIX [sync|async]
 A call is {"call": "store.commit", "args": {...}}, an answer {"ok": ...} or {"error": {"type": ..., "text": ..., ...}}; what an
 exception carries (execution_id, expected, found) is among the error's members. Nothing is kept between calls but the
 connections: executions, events and leases travel as JSON both ways. Beside `store` and `transport` there are `fleet` (workers
-in processes of their own), `control` (the control plane) and `bench` (what a commit costs).
+in processes of their own), `control` (the control plane) and `bench` (what a commit costs); `clock` puts the transport's clock
+wrong, and `retries` has the client send again what was not answered.
 """
 
 import asyncio
@@ -20,6 +21,8 @@ import fleet
 import pydantic
 import redis
 import redis.asyncio
+import redis.asyncio.retry
+import redis.retry
 from harel.dsl import definition_from_dsl
 from harel.engine import control
 from harel.engine.aio import control as aio_control
@@ -31,6 +34,7 @@ from harel.engine.store.redis import RedisStore
 from harel.engine.transport._base import Lease
 from harel.engine.transport.redis import RedisTransport
 from harel.spec.states import Event
+from redis.backoff import NoBackoff
 
 # Its executions wait in A, and take part in their own cancelling.
 CANCELLABLE = """
@@ -99,6 +103,9 @@ def perform(objects, settled, request):
     if request["call"] == "clock":
         clock.update(arguments)
         return None
+    if request["call"] == "retries":
+        objects["client"].set_retry(objects["retry"](NoBackoff(), arguments["n"]))
+        return None
     owner, method = request["call"].split(".")
     if owner == "store" and method == "trace_max":
         objects["store"].trace_max = arguments["n"]
@@ -116,6 +123,7 @@ def failure(error):
 
 def main(url, prefix, flavour="sync"):
     now = lambda: time.time() + clock["offset"]
+    retry = redis.asyncio.retry.Retry if flavour == "async" else redis.retry.Retry
     if flavour == "async":
         client = redis.asyncio.Redis.from_url(url)
         objects = {
@@ -130,7 +138,7 @@ def main(url, prefix, flavour="sync"):
             "transport": RedisTransport(client, now, prefix=prefix),
         }
         objects["control"] = Control(objects["store"], control)
-    objects.update(fleet=fleet, bench=bench.Bench(objects["store"], client))
+    objects.update(client=client, retry=retry, fleet=fleet, bench=bench.Bench(objects["store"], client))
     loop = asyncio.new_event_loop()
     settled = lambda result: loop.run_until_complete(result) if inspect.isawaitable(result) else result
     for line in sys.stdin:

@@ -220,8 +220,8 @@ impl Worker {
         for (child, parent) in &expected.children {
             match self.store.load(child)? {
                 Some(started)
-                    if started.parent_id.as_ref() == Some(parent)
-                        && started.version.get() == 1 => {}
+                    if started.parent_id.as_ref() == Some(parent) && started.version.get() == 1 => {
+                }
                 other => wrong.push(format!("child {child}: {other:?}")),
             }
         }

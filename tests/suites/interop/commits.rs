@@ -97,6 +97,19 @@ fn a_row_of_either_side_is_written_again_by_the_other_with_the_same_bytes() {
     });
 }
 
+/// A value whose floats are spelled in one way: the driver's answers are spelled by Python.
+fn valued(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(valued).collect(),
+        Value::Object(members) => {
+            let members = members.iter();
+            Value::Object(members.map(|(k, v)| (k.clone(), valued(v))).collect())
+        }
+        Value::Number(number) if number.as_i64().is_none() => json!(number.as_f64()),
+        other => other.clone(),
+    }
+}
+
 #[test]
 fn what_python_makes_of_a_row_of_ours_is_what_we_wrote() {
     each(|table| {
@@ -115,7 +128,7 @@ fn what_python_makes_of_a_row_of_ours_is_what_we_wrote() {
             let written: Value =
                 serde_json::from_str(&codec::encode_execution(&ours, ours.version)).unwrap();
             for (member, value) in written.as_object().unwrap() {
-                assert_eq!(&theirs[member], value, "{member}");
+                assert_eq!(valued(&theirs[member]), valued(value), "{member}");
             }
             assert_eq!(theirs["expires_at"], json!(null));
         }

@@ -75,34 +75,39 @@ fn a_lost_reply_is_a_conflict_to_python_although_it_committed_and_is_resolved_by
         store.save(&mut Execution::new("x", "d")).unwrap();
         let proxy = Proxy::before(&table.url);
         let mut peer = table.peer_at(&proxy.url());
+        // So that the script of the second is known to the server, and its hash is what is held.
+        let warm = json!({ "exe": { "id": "w", "definition_id": "d" }, "emits": [] });
+        peer.call("store.commit", &warm).unwrap();
         let mut version = 1;
-        // A complex commit, whose EXEC is not answered, and one that only changes the row, which is sent again.
-        let paths = [
-            ("EXEC", json!([["y", { "id": "e", "kind": "K" }]]), json!(null)),
-            ("EVALSHA", json!([]), json!(3)),
-        ];
-        for (text, emits, found) in paths {
+        let emits = json!([["y", { "id": "e", "kind": "K" }]]);
+        // A commit with effects, and two that only change the row: as a client from a URL does it, and as one that was told
+        // to send again what was not answered, and then finds its own version in the way.
+        for (id, text, emits, retries, told) in [
+            ("a", "EXEC", &emits, 0, ("StoreConflict", json!(null))),
+            (
+                "b",
+                "EVALSHA",
+                &json!([]),
+                0,
+                ("ConnectionError", json!(null)),
+            ),
+            ("c", "EVALSHA", &json!([]), 3, ("StoreConflict", json!(4))),
+        ] {
+            peer.call("retries", &json!({ "n": retries })).unwrap();
             let exe = peer.call("store.load", &json!({ "execution_id": "x" }));
             let mut exe = exe.unwrap();
-            if text == "EVALSHA" {
-                // So that its script is known to the server, and the hash is what is held.
-                let warm = json!({ "exe": { "id": "w", "definition_id": "d" }, "emits": [] });
-                peer.call("store.commit", &warm).unwrap();
-            }
-            exe["context"]["by"] = json!(text);
+            exe["context"]["by"] = json!(id);
             proxy.hold_text(Way::Reply, text);
-            peer.send("store.commit", &theirs(exe, text, &emits))
-                .unwrap();
+            peer.send("store.commit", &theirs(exe, id, emits)).unwrap();
             assert!(proxy.await_held(PATIENCE));
             proxy.sever();
             let error = peer.answer().unwrap().unwrap_err();
             version += 1;
-            assert_eq!(error["type"], "StoreConflict", "{text}: {error}");
-            assert_eq!(error["found"], found, "{text}: {error}");
+            assert_eq!((&error["type"], &error["found"]), (&json!(told.0), &told.1));
             let stored = store.load("x").unwrap().unwrap();
             assert_eq!(stored.version, Version::new(version), "it has landed");
-            assert_eq!(stored.context["by"], text);
-            assert!(store.is_processed("x", text).unwrap());
+            assert_eq!(stored.context["by"], id);
+            assert!(store.is_processed("x", id).unwrap());
         }
 
         let mut ours = RedisStore::from_url(&proxy.url()).unwrap();
