@@ -1,9 +1,9 @@
 //! The connection of a commit, cut at every byte of what is sent and of what is answered.
 
-use std::thread;
+use std::{panic, thread};
 
-use redis::cmd;
-use store::{CommitPath, Execution, Resolution, StoreError, Version};
+use redis::{Pipeline, RedisResult, cmd};
+use store::{Commit, CommitPath, Execution, Resolution, StoreError, TimerOp, Version, codec};
 use tests::proxy::{Proxy, Way};
 use tests::server::{Backend, Kind};
 
@@ -128,13 +128,79 @@ fn a_connection_cut_at_any_byte_of_a_commit_is_told_as_it_was() {
 
 #[test]
 fn a_connection_cut_while_the_script_is_told_is_told_as_it_was() {
-    // The text of the script has the same everywhere; what is around it is cut often enough.
-    let exchanges = [Side::Sync, Side::Async].map(|side| Exchange {
-        side,
-        path: CommitPath::Script,
-        before: 1,
-        step: 41,
-        is_script_unknown: true,
-    });
-    run(&exchanges);
+    // The text of the script has the same everywhere; what is around it is cut often enough. One after the other, since what
+    // one has told the server the other would find there.
+    for side in [Side::Sync, Side::Async] {
+        run(&[Exchange {
+            side,
+            path: CommitPath::Script,
+            before: 1,
+            step: 41,
+            is_script_unknown: true,
+        }]);
+    }
+}
+
+/// The commit of the ledger as one would write it without a store: the same commands, one after the other.
+fn naive(prefix: &str, execution: &Execution, commit: &Commit) -> Pipeline {
+    let mut pipeline = redis::pipe();
+    let id = &execution.id;
+    let row = codec::encode_execution(execution, execution.version.next().unwrap());
+    pipeline.set(format!("{prefix}:exe:{id}"), row);
+    let event = commit.processed_event_id.as_deref().unwrap();
+    pipeline.sadd(format!("{prefix}:processed:{id}"), event);
+    for (seq, emit) in (1..).zip(&commit.emits) {
+        let entry = codec::encode_outbox(emit);
+        pipeline.incr(format!("{prefix}:outbox:seq"), 1);
+        pipeline.hset(format!("{prefix}:outbox"), seq, entry);
+    }
+    for spawn in &commit.spawns {
+        let entry = codec::encode_spawn(id, spawn);
+        pipeline.incr(format!("{prefix}:spawns:seq"), 1);
+        pipeline.hset(format!("{prefix}:spawns"), 1, entry);
+    }
+    for timer in &commit.timers {
+        let TimerOp::Schedule { path, fire_at_s } = timer else {
+            continue;
+        };
+        pipeline.zadd(
+            format!("{prefix}:timers"),
+            format!("{id}\0{path}"),
+            *fire_at_s,
+        );
+    }
+    let step = codec::encode_trace_step(commit.trace.as_ref().unwrap(), &0.into());
+    pipeline.incr(format!("{prefix}:trace:seq:{id}"), 1);
+    pipeline.rpush(format!("{prefix}:trace:{id}"), step);
+    pipeline
+}
+
+#[test]
+fn the_same_commands_without_a_store_are_left_half_done_by_a_cut() {
+    let backend = server();
+    let url = backend.url().unwrap();
+    let proxy = Proxy::before(&url);
+    let (mut whole, mut half) = (0, 0);
+    for bytes in (0..).step_by(7) {
+        let prefix = format!("naive{bytes}");
+        let mut execution = Execution::new("x", "d");
+        let commit = ledger::next(&mut execution);
+        let client = redis::Client::open(proxy.url()).unwrap();
+        let mut connection = client.get_connection().unwrap();
+        proxy.cut_after(Way::Request, bytes);
+        let sent: RedisResult<()> = naive(&prefix, &execution, &commit).query(&mut connection);
+        let is_uncut = proxy.take_back_cut();
+        let audited = panic::catch_unwind(|| audit(&url, &prefix, &["x"]));
+        match audited {
+            Ok(ledger) => {
+                whole += 1;
+                assert_eq!(ledger.versions["x"], i64::from(sent.is_ok()));
+            }
+            Err(_) => half += 1,
+        }
+        if is_uncut {
+            break;
+        }
+    }
+    assert!(half > 50 && whole > 2, "{half} half, {whole} whole");
 }
