@@ -63,7 +63,7 @@ fn a_timer_that_is_moved_while_python_deletes_it_is_lost_and_kept_by_ours() {
 }
 
 /// The arguments of a commit of Python's with a row of ours.
-fn theirs(exe: Value, event_id: &str, emits: &Value) -> Value {
+fn theirs(exe: &Value, event_id: &str, emits: &Value) -> Value {
     json!({ "exe": exe, "emits": emits, "processed_event_id": event_id })
 }
 
@@ -98,7 +98,7 @@ fn a_lost_reply_is_a_conflict_to_python_although_it_committed_and_is_resolved_by
             let mut exe = exe.unwrap();
             exe["context"]["by"] = json!(id);
             proxy.hold_text(Way::Reply, text);
-            peer.send("store.commit", &theirs(exe, id, emits)).unwrap();
+            peer.send("store.commit", &theirs(&exe, id, emits)).unwrap();
             assert!(proxy.await_held(PATIENCE));
             proxy.sever();
             let error = peer.answer().unwrap().unwrap_err();
