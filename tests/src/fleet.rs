@@ -12,7 +12,7 @@ use store::sync::Reopening;
 use store::transport::{Lease, Priority, RedisTransport};
 use store::{
     Commit, Event, Execution, RedisStore, Settings, SpawnEntry, SpawnIntent, Status, StoreError,
-    TimerOp, codec,
+    TimerOp,
 };
 
 /// The kind of an event that causes others.
@@ -166,7 +166,7 @@ impl Worker {
 
     fn sweep(&mut self) -> Result<(), StoreError> {
         for timer in self.store.due_timers(FIRE_AT_S)? {
-            let event = Event::new(timeout_id(&timer.execution_id, &timer.path), TIMEOUT);
+            let event = Event::new(timer.event_id(), TIMEOUT);
             self.transport
                 .publish(&timer.execution_id, &event, Priority::MIN)?;
             self.store
@@ -229,10 +229,9 @@ impl Worker {
     }
 }
 
-/// The id of the event that a timer causes.
-fn timeout_id(execution_id: &str, path: &str) -> String {
-    let fire_at = codec::python_float(FIRE_AT_S);
-    format!("timeout:{execution_id}:{path}:{fire_at}")
+/// The id of the event that a step's timer causes.
+fn timeout_id(execution_id: &str, step_id: &str) -> String {
+    format!("timeout:{execution_id}:T.{step_id}:{FIRE_AT_S}")
 }
 
 /// What must have happened in the end.
@@ -255,9 +254,7 @@ impl Expected {
         let mut id = step_id.to_owned();
         for (hop, execution) in path.iter().enumerate() {
             let handled = self.handled.entry(execution.clone()).or_default();
-            handled
-                .processed
-                .insert(timeout_id(execution, &format!("T.{id}")));
+            handled.processed.insert(timeout_id(execution, &id));
             handled.processed.insert(id.clone());
             handled.traced.insert(id.clone());
             if hop + 1 < path.len() {

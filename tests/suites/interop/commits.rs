@@ -5,19 +5,35 @@ use std::thread;
 use serde_json::{Value, json};
 use store::sync::Reopening;
 use store::{
-    Commit, CommitPath, Execution, RedisStore, Seq, Settings, SpawnIntent, StoreError, TimerOp,
-    Version, codec,
+    Commit, CommitPath, Dialect, Execution, RedisStore, Seq, Settings, SpawnIntent, StoreError,
+    TimerOp, Version, codec,
 };
 use tests::peer::{Flavour, Peer};
 
 use crate::{Table, each, event};
 
-/// The prefixes of both dialects: Python takes either.
-const PREFIXES: [&str; 2] = ["stm", "harel"];
+/// Both dialects beside a peer of the newer one; the older has the prefix `stm`, which the newer takes too.
+const DIALECTS: [(Dialect, &str); 3] = [
+    (Dialect::Seed, "stm"),
+    (Dialect::V09, "stm"),
+    (Dialect::V09, "harel"),
+];
 
-fn store_of(table: &Table, prefix: &str, path: CommitPath) -> RedisStore<Reopening> {
-    let settings = Settings::new(prefix).unwrap().commit_path(path);
-    table.store().settings(settings)
+fn store_of(
+    table: &Table,
+    (dialect, prefix): (Dialect, &str),
+    path: CommitPath,
+) -> RedisStore<Reopening> {
+    redis::cmd("FLUSHDB").exec(&mut table.raw()).unwrap();
+    let settings = Settings::in_dialect(dialect, prefix).unwrap();
+    table.store().settings(settings.commit_path(path))
+}
+
+/// A store of the older dialect that commits by this path.
+fn store_by(table: &Table, path: CommitPath) -> RedisStore<Reopening> {
+    table
+        .store()
+        .settings(Settings::default().commit_path(path))
 }
 
 fn peer_of(table: &Table, prefix: &str) -> Peer {
@@ -73,10 +89,10 @@ fn full() -> Value {
 #[test]
 fn a_row_of_either_side_is_written_again_by_the_other_with_the_same_bytes() {
     each(|table| {
-        for prefix in PREFIXES {
+        for (dialect, prefix) in DIALECTS {
             let (mut peer, mut store) = (
                 peer_of(table, prefix),
-                store_of(table, prefix, CommitPath::Script),
+                store_of(table, (dialect, prefix), CommitPath::Script),
             );
             let mut exe = full();
             let id = exe["id"].as_str().unwrap().to_owned();
@@ -113,24 +129,26 @@ fn valued(value: &Value) -> Value {
 #[test]
 fn what_python_makes_of_a_row_of_ours_is_what_we_wrote() {
     each(|table| {
-        for prefix in PREFIXES {
+        for (dialect, prefix) in DIALECTS {
             let (mut peer, mut store) = (
                 peer_of(table, prefix),
-                store_of(table, prefix, CommitPath::Script),
+                store_of(table, (dialect, prefix), CommitPath::Script),
             );
             let mut text = full();
-            for member in ["created_at", "updated_at", "finished_at", "expires_at"] {
-                text.as_object_mut().unwrap().remove(member);
+            if dialect == Dialect::Seed {
+                for member in ["created_at", "updated_at", "finished_at", "expires_at"] {
+                    text.as_object_mut().unwrap().remove(member);
+                }
             }
             let mut ours = codec::decode_execution(text.to_string().as_bytes()).unwrap();
             store.save(&mut ours).unwrap();
             let theirs = loaded(&mut peer, &ours.id);
-            let written: Value =
-                serde_json::from_str(&codec::encode_execution(&ours, ours.version)).unwrap();
+            let written: Value = serde_json::from_str(&row(table, prefix, &ours.id)).unwrap();
             for (member, value) in written.as_object().unwrap() {
                 assert_eq!(valued(&theirs[member]), valued(value), "{member}");
             }
-            assert_eq!(theirs["expires_at"], json!(null));
+            let expires_at = &theirs["expires_at"];
+            assert_eq!(expires_at.is_null(), dialect == Dialect::Seed);
         }
     });
 }
@@ -184,11 +202,13 @@ fn is_known_to(peer: &mut Peer, flavour: Flavour, id: &str, event_id: &str) -> (
 #[test]
 fn hundreds_of_commits_alternate_and_nothing_of_either_side_is_lost() {
     each(|table| {
-        for (prefix, path) in PREFIXES
-            .into_iter()
-            .zip([CommitPath::Script, CommitPath::Watch])
+        for ((dialect, prefix), path) in
+            DIALECTS
+                .into_iter()
+                .zip([CommitPath::Script, CommitPath::Watch, CommitPath::Script])
         {
-            let (mut peer, mut store) = (peer_of(table, prefix), store_of(table, prefix, path));
+            let mut peer = peer_of(table, prefix);
+            let mut store = store_of(table, (dialect, prefix), path);
             store.save(&mut Execution::new("x", "d")).unwrap();
             for round in 0..ROUNDS {
                 let theirs = id_of("p", round.wrapping_sub(1));
@@ -303,7 +323,7 @@ fn a_stale_commit_of_either_side_changes_nothing_and_names_the_version_found() {
             );
         }
         for path in [CommitPath::Script, CommitPath::Mixed, CommitPath::Watch] {
-            let mut store = store_of(table, "stm", path);
+            let mut store = store_by(table, path);
             for commit in [Commit::new(), our_commit(0)] {
                 let error = store.commit(&mut stale, &commit).unwrap_err();
                 let StoreError::Conflict {
@@ -385,7 +405,7 @@ fn writers_of_both_sides_race_for_one_execution_and_no_update_is_lost() {
                 ("b", CommitPath::Script, false),
                 ("c", CommitPath::Watch, true),
             ] {
-                let store = store_of(table, "stm", path);
+                let store = store_by(table, path);
                 scope.spawn(move || race_in_rust(store, side, is_complex));
             }
             for (side, is_complex) in [("p", true), ("q", false)] {
