@@ -175,16 +175,21 @@ impl Worker {
         Ok(())
     }
 
-    /// Whether nothing is left to do: no event queued, nothing to relay, no timer armed.
+    /// What is left to do: events queued, entries to relay, timers armed.
     ///
     /// # Errors
     /// Any of the store's.
-    pub fn is_all_done(&mut self) -> Result<bool, StoreError> {
-        let backlog = self.transport.backlog()?;
-        Ok(backlog.tiers.iter().all(|tier| tier.groups == 0)
-            && self.store.pending_outbox()?.is_empty()
-            && self.store.pending_spawns()?.is_empty()
-            && self.store.due_timers(f64::MAX)?.is_empty())
+    pub fn left(&mut self) -> Result<Vec<String>, StoreError> {
+        let tiers = self.transport.backlog()?.tiers;
+        let queued = tiers.into_iter().filter(|tier| tier.groups > 0);
+        let mut left: Vec<String> = queued.map(|tier| format!("{tier:?}")).collect();
+        let outbox = self.store.pending_outbox()?;
+        left.extend(outbox.iter().map(|entry| format!("{entry:?}")));
+        let spawns = self.store.pending_spawns()?;
+        left.extend(spawns.iter().map(|entry| format!("{entry:?}")));
+        let timers = self.store.due_timers(f64::MAX)?;
+        left.extend(timers.iter().map(|timer| format!("{timer:?}")));
+        Ok(left)
     }
 
     /// Creates an execution, and queues steps for it.

@@ -94,18 +94,19 @@ fn finish(yard: &mut Yard<'_>, expected: &Expected) {
     let until = Instant::now() + PATIENCE;
     let is_finished = |inspector: &mut Worker| {
         // Twice, since something may move from one place to another between two looks.
-        inspector.is_all_done().unwrap()
-            && inspector.is_all_done().unwrap()
+        inspector.left().unwrap().is_empty()
+            && inspector.left().unwrap().is_empty()
             && inspector.audit(expected).unwrap().is_empty()
     };
-    while !is_finished(&mut inspector) && Instant::now() < until {
+    while !is_finished(&mut inspector) {
+        let (wrong, left) = (inspector.audit(expected), inspector.left());
+        assert!(Instant::now() < until, "{wrong:?}, {left:?}");
         thread::sleep(Duration::from_millis(50));
     }
     for process in healthy {
         yard.kill(process);
     }
     assert_eq!(inspector.audit(expected).unwrap(), Vec::<String>::new());
-    assert!(inspector.is_all_done().unwrap());
 }
 
 /// Enough for an event, what it causes, and a look at what is left.
@@ -264,7 +265,7 @@ fn the_audit_notices_an_effect_that_is_lost_or_applied_twice() {
         let commit = decide(&mut execution, &step("twice", 0));
         store.commit(&mut execution, &commit).unwrap();
     }
-    while !worker.is_all_done().unwrap() {
+    while !worker.left().unwrap().is_empty() {
         worker.turn().unwrap();
     }
     for (id, is_wrong) in [("lost", true), ("twice", true), ("well", false)] {
