@@ -28,7 +28,7 @@ from harel.engine import control
 from harel.engine.aio import control as aio_control
 from harel.engine.aio_store.redis import AsyncRedisStore
 from harel.engine.aio_transport.redis import AsyncRedisTransport
-from harel.engine.execution import Execution
+from harel.engine.execution import Execution, Status
 from harel.engine.store._base import TimerOp
 from harel.engine.store.redis import RedisStore
 from harel.engine.transport._base import Lease
@@ -72,6 +72,7 @@ MADE_OF = {
     "event": event,
     "lease": lease,
     "emits": emits,
+    "status": lambda value: [Status(one) for one in value],
     "timers": lambda value: tuple(timer(one) for one in value),
     "spawns": lambda value: tuple(tuple(one) for one in value),
 }

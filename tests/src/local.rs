@@ -13,6 +13,9 @@ use redis::{Client, cmd};
 /// How long a server may take until it answers; it may have a log to read first.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Ends the server and removes its directory when this process has ended, however that was: then its input ends.
+const WARDEN: &str = "read -r _; kill -9 \"$1\"; rm -rf \"$2\"";
+
 /// A redis-server on a port of the loopback interface, with a directory of its own. Both go with this value.
 #[derive(Debug)]
 pub struct LocalServer {
@@ -20,7 +23,13 @@ pub struct LocalServer {
     settings: Vec<String>,
     directory: PathBuf,
     port: u16,
-    process: Option<Child>,
+    process: Option<Process>,
+}
+
+#[derive(Debug)]
+struct Process {
+    server: Child,
+    warden: Child,
 }
 
 impl LocalServer {
@@ -51,15 +60,18 @@ impl LocalServer {
     /// Ends it as a crash would.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
-            process.kill().expect("a process that can be killed");
-            process.wait().expect("it was killed");
+            process.server.kill().expect("it can be killed");
+            // Its number may be another's soon.
+            process.warden.kill().expect("it can be killed");
+            process.server.wait().expect("it was killed");
+            process.warden.wait().expect("it was killed");
         }
     }
 
     /// Starts it again on its directory, and waits until it has read what is there.
     pub fn restart(&mut self) {
         self.kill();
-        let child = Command::new(&self.program)
+        let server = Command::new(&self.program)
             .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1"])
             // The log is opened where the server is when it reads its name.
             .arg("--dir")
@@ -70,7 +82,13 @@ impl LocalServer {
             .stdout(Stdio::null())
             .spawn()
             .expect("redis-server starts");
-        self.process = Some(child);
+        let warden = Command::new("sh")
+            .args(["-c", WARDEN, "sh", &server.id().to_string()])
+            .arg(&self.directory)
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        self.process = Some(Process { server, warden });
         let client = Client::open(self.url()).expect("a valid URL");
         let until = Instant::now() + PATIENCE;
         loop {

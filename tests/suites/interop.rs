@@ -20,6 +20,8 @@ mod commits;
 mod fleet;
 #[path = "interop/known.rs"]
 mod known;
+#[path = "interop/records.rs"]
+mod records;
 
 const PREFIX: &str = "stm";
 const LONG: Duration = Duration::from_secs(30);
