@@ -5,6 +5,8 @@
 //! * [`cluster`]: a real Redis Cluster
 //! * [`raw`], [`frame`], [`compare`]: a connection of bytes, replies taken apart, and when two count as the same
 //! * [`peer`]: the Python store and transport in a process of their own
+//! * [`fleet`]: what the workers of a mixed fleet do with an event, and what must be left in the end
+//! * [`proxy`]: a relay that cuts, withholds and holds; [`local`]: a redis-server that a test may kill
 //! * [`transcript`]: `.resp` files, run and recorded
 //! * [`json`], [`compatibility`]: what a server says of its commands, and which options the transcripts show
 //! * [`program`]: random programs drawn from the command table
@@ -14,11 +16,14 @@ pub mod cluster;
 pub mod compare;
 pub mod compatibility;
 pub mod differential;
+pub mod fleet;
 pub mod frame;
 pub mod json;
+pub mod local;
 pub mod mutants;
 pub mod peer;
 pub mod program;
+pub mod proxy;
 pub mod raw;
 pub mod server;
 pub mod transcript;

@@ -1,7 +1,7 @@
 //! [`Peer`]: the Python store and transport in a process of their own, driven call by call.
 //!
 //! The environment variable `HAREL_PYTHON` names a Python that has what `interop/requirements.txt` lists. Without it the tests
-//! that need one are left out and say so.
+//! that need one are left out and say so; on continuous integration, where `CI` is set, its absence is a failure.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -17,6 +17,16 @@ pub enum Flavour {
     Async,
 }
 
+impl Flavour {
+    /// As the driver calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Flavour::Sync => "sync",
+            Flavour::Async => "async",
+        }
+    }
+}
+
 /// A Python process with a store and a transport on one server. It ends with this value.
 #[derive(Debug)]
 pub struct Peer {
@@ -26,12 +36,16 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// The Python to use; none if it was not named.
+    /// The Python to use; none if it was not named. Panics on continuous integration if it was not.
     pub fn python() -> Option<String> {
         let python = std::env::var("HAREL_PYTHON")
             .ok()
             .filter(|path| !path.is_empty());
         if python.is_none() {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "HAREL_PYTHON must name a Python with harel when CI is set"
+            );
             eprintln!("HAREL_PYTHON is not set: nothing is tested against the Python store");
         }
         python
@@ -40,12 +54,10 @@ impl Peer {
     /// Starts one on this server, with keys under this prefix. Panics if it does not start.
     pub fn start(python: &str, url: &str, prefix: &str, flavour: Flavour) -> Peer {
         let driver = concat!(env!("CARGO_MANIFEST_DIR"), "/interop/driver.py");
-        let flavour = match flavour {
-            Flavour::Sync => "sync",
-            Flavour::Async => "async",
-        };
         let mut child = Command::new(python)
-            .args([driver, url, prefix, flavour])
+            .args([driver, url, prefix, flavour.name()])
+            // What it imports lies in the checkout.
+            .env("PYTHONDONTWRITEBYTECODE", "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

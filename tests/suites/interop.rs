@@ -14,6 +14,15 @@ use store::{Commit, Event, Execution, RedisStore, SpawnIntent, StoreError, Timer
 use tests::peer::{Flavour, Peer};
 use tests::server::{Backend, Kind};
 
+#[path = "interop/commits.rs"]
+mod commits;
+#[path = "interop/fleet.rs"]
+mod fleet;
+#[path = "interop/known.rs"]
+mod known;
+#[path = "interop/records.rs"]
+mod records;
+
 const PREFIX: &str = "stm";
 const LONG: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(150);
@@ -27,7 +36,17 @@ struct Table {
 
 impl Table {
     fn peer(&self) -> Peer {
-        Peer::start(&self.python, &self.url, PREFIX, self.flavour)
+        self.peer_at(&self.url)
+    }
+
+    /// One that reaches the server by another way.
+    fn peer_at(&self, url: &str) -> Peer {
+        Peer::start(&self.python, url, PREFIX, self.flavour)
+    }
+
+    fn raw(&self) -> redis::Connection {
+        let client = redis::Client::open(self.url.as_str()).unwrap();
+        client.get_connection().unwrap()
     }
 
     fn store(&self) -> RedisStore<Reopening> {
@@ -155,10 +174,7 @@ fn each_side_respects_what_the_other_parks_and_takes_what_it_releases() {
 fn what_makes_the_python_worker_raise_is_put_aside_by_ours() {
     each(|table| {
         let (mut peer, mut transport) = (table.peer(), table.transport());
-        let mut raw = redis::Client::open(table.url.as_str())
-            .unwrap()
-            .get_connection()
-            .unwrap();
+        let mut raw = table.raw();
         redis::cmd("RPUSH")
             .arg("stm:q:a")
             .arg("not an event")
