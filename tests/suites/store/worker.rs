@@ -297,7 +297,7 @@ fn a_worker_outlives_a_connection_that_fails_and_gives_up_within_bounds() {
         let plan = (0..50).fold(Plan::none(), |plan, batch| {
             plan.and(batch, Fault::DropBefore)
         });
-        let policy = store::RetryPolicy::default()
+        let policy = RetryPolicy::default()
             .attempts(4)
             .pauses(Duration::ZERO, Duration::ZERO);
         let options = options("w").policy(policy);
