@@ -29,7 +29,7 @@ fn main() -> ExitCode {
 
 fn work(url: &str) -> Result<usize, Box<dyn Error>> {
     let settings = Settings::new("example")?;
-    let mut store = RedisStore::from_url(url)?.settings(settings.clone());
+    let mut store = RedisStore::connect(url, settings.clone())?;
     for id in ["ping", "pong"] {
         match store.create(&mut Execution::new(id, "player"), &Commit::new()) {
             Ok(_) | Err(StoreError::AlreadyExists { .. }) => {}

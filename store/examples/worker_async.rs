@@ -30,7 +30,7 @@ async fn main() -> ExitCode {
 
 async fn work(url: &str) -> Result<usize, Box<dyn Error>> {
     let settings = Settings::new("example")?;
-    let mut store = AsyncRedisStore::from_url(url)?.settings(settings.clone());
+    let mut store = AsyncRedisStore::connect(url, settings.clone()).await?;
     for id in ["ping", "pong"] {
         let mut player = Execution::new(id, "player");
         match store.create(&mut player, &Commit::new()).await {
