@@ -11,7 +11,8 @@ from harel.spec.states import Event
 def execution(execution_id, size):
     """What `benches/store/documents.rs` makes of these."""
     exe = Execution(id=execution_id, definition_id="order", status=Status.RUNNING, active_path="Order.Paying")
-    exe.context = {"attempts": 3, "total": 17.25, "note": "x" * size}
+    order = {"sku": "tea-green-0042", "amount": 3, "price": 4.25, "gift": False, "note": None}
+    exe.context = {"attempts": 3, "total": 17.25, "orders": [dict(order) for _ in range(size)]}
     return exe
 
 

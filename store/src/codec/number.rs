@@ -113,10 +113,28 @@ fn positional(sign: &str, digits: &str, point: i32) -> String {
     }
 }
 
+/// Whether a literal is spelled in both layouts as it is. Decimals of at most 15 digits are different doubles, so that no other
+/// one of as few digits reads back as the same.
+fn is_laid_out(literal: &str) -> bool {
+    let unsigned = literal.strip_prefix('-').unwrap_or(literal);
+    let Some((whole, fraction)) = unsigned.split_once('.') else {
+        return false;
+    };
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    is_number(whole)
+        && is_number(fraction)
+        && !whole.starts_with('0')
+        && whole.len() + fraction.len() <= 15
+        && (fraction == "0" || !fraction.ends_with('0'))
+}
+
 /// The text of a JSON number in one of the spellings: integers of any size as they are, floats laid out anew.
 pub(super) fn spell(literal: &str, layout: Layout) -> String {
     if !literal.contains(['.', 'e', 'E']) {
         return if literal == "-0" { "0" } else { literal }.to_owned();
+    }
+    if is_laid_out(literal) {
+        return literal.to_owned();
     }
     match literal.parse::<f64>() {
         // Beyond the range of doubles the literal stays: it is the only thing that still holds the number.
@@ -141,6 +159,37 @@ pub fn lax_integer(value: &Value) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_literal_that_is_kept_is_what_would_be_spelled_anew() {
+        let mut state = 1_u64;
+        for _ in 0..20_000 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let digits = format!(
+                "{}",
+                (state >> 11) % 10_u64.pow((state >> 59) as u32 % 15 + 1)
+            );
+            let at = (state >> 32) as usize % digits.len() + 1;
+            let (whole, fraction) = digits.split_at(at.min(digits.len()));
+            let literal = format!("-{whole}.{fraction}0");
+            for literal in [&literal, &literal[1..], literal.trim_end_matches('0')] {
+                let Ok(number) = literal.parse::<f64>() else {
+                    continue;
+                };
+                if is_laid_out(literal) {
+                    for layout in [Layout::Compact, Layout::Python] {
+                        assert_eq!(literal, finite(number, layout));
+                    }
+                }
+            }
+        }
+        assert!(is_laid_out("4.25") && is_laid_out("-17.0"));
+        for literal in ["0.5", "1.50", "1e5", "1234567890123456.5", "-0.0", "12"] {
+            assert!(!is_laid_out(literal), "{literal}");
+        }
+    }
 
     #[test]
     fn floats_are_spelled_as_measured() {

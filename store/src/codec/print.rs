@@ -106,10 +106,26 @@ impl Printer {
     }
 
     pub(super) fn text(&mut self, text: &str) {
+        let is_raw = match self.spelling {
+            Spelling::Compact => |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\',
+            Spelling::Spaced => {
+                |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
+            }
+        };
         self.out.push('"');
-        for character in text.chars() {
-            self.character(character);
+        let mut rest = text;
+        // Most texts have nothing to escape, and the ends of what has not are ends of characters.
+        while let Some(at) = rest.bytes().position(|byte| !is_raw(byte)) {
+            let (raw, escaped) = rest.split_at(at);
+            self.out.push_str(raw);
+            let mut characters = escaped.chars();
+            characters
+                .next()
+                .into_iter()
+                .for_each(|character| self.character(character));
+            rest = characters.as_str();
         }
+        self.out.push_str(rest);
         self.out.push('"');
     }
 

@@ -1,6 +1,6 @@
-//! Our commits beside the very same requests, made before and sent by the same client without a store.
+//! Our commits beside the very same calls of the script, whose words were spelled before, by the same client without a store.
 
-use redis::{ConnectionLike, RedisResult, Value};
+use redis::{ConnectionLike, RedisResult, Value, cmd};
 use store::RedisStore;
 
 use crate::{Row, cost, documents, each};
@@ -8,7 +8,7 @@ use crate::{Row, cost, documents, each};
 /// A connection that keeps what it has sent.
 struct Recording {
     inner: redis::Connection,
-    sent: Vec<(Vec<u8>, usize)>,
+    sent: Vec<Vec<u8>>,
 }
 
 impl ConnectionLike for Recording {
@@ -22,7 +22,7 @@ impl ConnectionLike for Recording {
         offset: usize,
         count: usize,
     ) -> RedisResult<Vec<Value>> {
-        self.sent.push((commands.to_vec(), count));
+        self.sent.push(commands.to_vec());
         self.inner.req_packed_commands(commands, offset, count)
     }
 
@@ -58,8 +58,8 @@ pub(crate) fn compare(url: &str, rounds: usize, count: usize) -> Vec<Row> {
         .collect()
 }
 
-/// What our store sends for these commits, when the server knows the script.
-fn record(url: &str, count: usize, is_complex: bool) -> Vec<(Vec<u8>, usize)> {
+/// The words of what our store sends for these commits, when the server knows the script.
+fn record(url: &str, count: usize, is_complex: bool) -> Vec<Vec<Vec<u8>>> {
     ours(url, 1, is_complex);
     documents::flush(url);
     let recording = Recording {
@@ -73,17 +73,34 @@ fn record(url: &str, count: usize, is_complex: bool) -> Vec<(Vec<u8>, usize)> {
     }
     let sent = store.into_connection().sent;
     assert_eq!(sent.len(), count, "one request for each commit");
-    sent
+    sent.iter().map(|request| words(request)).collect()
 }
 
-fn bare(url: &str, requests: &[(Vec<u8>, usize)]) -> cost::Cost {
+/// The words of a request.
+fn words(request: &[u8]) -> Vec<Vec<u8>> {
+    let line = |at: usize| {
+        let end = request[at..].iter().position(|byte| *byte == b'\r');
+        let end = at + end.expect("a whole line");
+        let text = std::str::from_utf8(&request[at + 1..end]).expect("a number");
+        (text.parse::<usize>().expect("a number"), end + 2)
+    };
+    let (count, mut at) = line(0);
+    let mut words = Vec::new();
+    for _ in 0..count {
+        let (len, start) = line(at);
+        words.push(request[start..start + len].to_vec());
+        at = start + len + 2;
+    }
+    words
+}
+
+fn bare(url: &str, requests: &[Vec<Vec<u8>>]) -> cost::Cost {
     documents::flush(url);
     let mut connection = documents::connect(url);
     cost::of(|| {
-        for (request, replies) in requests {
-            let reply = connection.req_packed_commands(request, 0, *replies);
-            let is_error = |value: &Value| matches!(value, Value::ServerError(_));
-            assert!(!reply.expect("a reply").iter().any(is_error));
+        for words in requests {
+            let reply: RedisResult<Value> = cmd("EVALSHA").arg(&words[1..]).query(&mut connection);
+            reply.expect("a commit");
         }
     })
 }

@@ -6,11 +6,11 @@ use store::{Commit, Event, Execution, Settings, SpawnIntent, Status, TimerOp};
 
 pub(crate) const PREFIX: &str = "stm";
 
-/// Filling of a document whose row has about 1 KB.
-pub(crate) const SMALL: usize = 600;
+/// Orders in a document whose row has about 1 KB.
+pub(crate) const SMALL: usize = 7;
 
-/// Filling of a document whose row has about 64 KB.
-pub(crate) const LARGE: usize = 65_000;
+/// Orders in a document whose row has about 64 KB.
+pub(crate) const LARGE: usize = 780;
 
 pub(crate) fn settings() -> Settings {
     Settings::new(PREFIX).expect("a valid prefix")
@@ -20,7 +20,9 @@ pub(crate) fn execution(size: usize) -> Execution {
     let mut execution = Execution::new("order-17", "order");
     execution.status = Status::Running;
     execution.active_path = Some("Order.Paying".to_owned());
-    let context = json!({ "attempts": 3, "total": 17.25, "note": "x".repeat(size) });
+    let order =
+        json!({ "sku": "tea-green-0042", "amount": 3, "price": 4.25, "gift": false, "note": null });
+    let context = json!({ "attempts": 3, "total": 17.25, "orders": vec![order; size] });
     execution.context = context.as_object().cloned().unwrap_or_default();
     execution
 }
