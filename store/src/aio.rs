@@ -9,11 +9,14 @@
 //! A call whose future is dropped was sent, or not: as with a lost reply, load to know. A watch that it may have left is
 //! taken back before the next commit that watches.
 
+#[cfg(feature = "metrics")]
+mod gauges;
 mod host;
 mod records;
 mod relay;
 mod source;
 mod trace;
+mod waiting;
 
 use std::future::Future;
 
@@ -28,6 +31,7 @@ use crate::{
     Settings, SpawnEntry, StoreError,
     driver::{Entry, NOT_ONE_CONNECTION, Pinning, forgets_watches, one_slot, replies_of},
     keys::Keys,
+    observe::{Call, Observer},
     op::{self, Batch, Channel, Operation, Replies, Step},
 };
 
@@ -51,6 +55,9 @@ pub trait Connections: Send {
 
     /// A batch on this channel got no reply.
     fn lost(&mut self, channel: Channel);
+
+    /// The operation that used the pinned connection is over, and has left no watch on it.
+    fn done(&mut self) {}
 
     /// From now on operations use these keys; called before each of a store's.
     ///
@@ -115,6 +122,7 @@ where
 pub struct Link<P> {
     connections: P,
     tainted: bool,
+    pub(crate) observer: Observer,
 }
 
 impl<P: Connections> Link<P> {
@@ -123,6 +131,7 @@ impl<P: Connections> Link<P> {
         Self {
             connections,
             tainted: false,
+            observer: Observer::default(),
         }
     }
 
@@ -133,6 +142,29 @@ impl<P: Connections> Link<P> {
     pub fn aim(&mut self, settings: &Settings) -> Result<(), StoreError> {
         one_slot::<P::Shared>(settings.keys())?;
         self.connections.aim(settings.keys())
+    }
+
+    /// As [`Link::aim`] for an operation of this kind, and reported as one that was refused.
+    pub(crate) fn ready<O: Operation>(&mut self, settings: &Settings) -> Result<(), StoreError> {
+        let aimed = self.aim(settings);
+        self.built_as(O::NAME, aimed)
+    }
+
+    /// An operation; if its input was refused, that is reported.
+    pub(crate) fn built<O: Operation>(
+        &self,
+        built: Result<O, StoreError>,
+    ) -> Result<O, StoreError> {
+        self.built_as(O::NAME, built)
+    }
+
+    /// As [`Link::built`], under another name, and of anything that an operation needs.
+    pub(crate) fn built_as<T>(
+        &self,
+        name: &'static str,
+        built: Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.observer.built(name, built)
     }
 
     async fn exchange(&mut self, batch: &Batch, pinning: &mut Pinning) -> Replies {
@@ -181,7 +213,19 @@ async fn send(connection: &mut (impl ConnectionLike + Send), batch: &Batch) -> R
 /// Those of the operation, and [`StoreError::Invalid`] if it would watch over connections that change.
 pub async fn run<P: Connections, O: Operation>(
     link: &mut Link<P>,
+    operation: O,
+) -> Result<O::Output, StoreError> {
+    let mut call = link.observer.call(&operation);
+    let span = call.span();
+    let result = span.along(carry(link, operation, &mut call)).await;
+    call.end(&result);
+    result
+}
+
+async fn carry<P: Connections, O: Operation>(
+    link: &mut Link<P>,
     mut operation: O,
+    call: &mut Call,
 ) -> Result<O::Output, StoreError> {
     let mut pinning = Pinning::None;
     let mut replies = Replies::Start;
@@ -191,10 +235,13 @@ pub async fn run<P: Connections, O: Operation>(
                 if batch.channel() == Channel::Pinned && forgets_watches::<P::Pinned>() {
                     return Err(NOT_ONE_CONNECTION);
                 }
+                call.round_trip();
                 replies = link.exchange(&batch, &mut pinning).await;
             }
             Step::Done(result) => {
-                pinning.leave(&mut link.tainted);
+                if pinning.leave(&mut link.tainted) {
+                    link.connections.done();
+                }
                 return result;
             }
         }
@@ -293,6 +340,13 @@ impl<P: Connections> AsyncRedisStore<P> {
         }
     }
 
+    /// Sets who observes it.
+    #[must_use]
+    pub fn observed(mut self, observer: Observer) -> Self {
+        self.link.observer = observer;
+        self
+    }
+
     /// Replaces the settings.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
@@ -310,7 +364,7 @@ impl<P: Connections> AsyncRedisStore<P> {
     /// # Errors
     /// Those of the operation.
     pub async fn run<O: Operation>(&mut self, operation: O) -> Result<O::Output, StoreError> {
-        self.link.aim(&self.settings)?;
+        self.link.ready::<O>(&self.settings)?;
         run(&mut self.link, operation).await
     }
 
@@ -382,7 +436,9 @@ impl<P: Connections> AsyncRedisStore<P> {
         document: &mut D,
         commit: &Commit,
     ) -> Result<Committed, StoreError> {
-        let operation = op::CommitOperation::new(&self.settings, document, commit)?;
+        let operation =
+            self.link
+                .built(op::CommitOperation::new(&self.settings, document, commit))?;
         let committed = self.run(operation).await?;
         committed.note(document);
         Ok(committed)
@@ -399,7 +455,8 @@ impl<P: Connections> AsyncRedisStore<P> {
         document: &mut D,
         commit: &Commit,
     ) -> Result<Committed, StoreError> {
-        let operation = op::CommitOperation::creating(&self.settings, document, commit)?;
+        let operation = op::CommitOperation::creating(&self.settings, document, commit);
+        let operation = self.link.built_as("create", operation)?;
         let committed = self.run(operation).await?;
         committed.note(document);
         Ok(committed)
@@ -421,7 +478,8 @@ impl<P: Connections> AsyncRedisStore<P> {
         document: &mut D,
         attempt: &Attempt,
     ) -> Result<Resolution, StoreError> {
-        op::Resolve::check(document, attempt)?;
+        let fits = op::Resolve::check(document, attempt);
+        self.link.built_as("resolve", fits)?;
         let operation = op::Resolve::new(&self.settings, attempt);
         let resolution = self.run(operation).await?;
         if let Resolution::Landed(committed) = &resolution {
@@ -471,7 +529,7 @@ impl<P: Connections> AsyncRedisStore<P> {
     /// # Errors
     /// [`StoreError::Invalid`] for NaN, [`StoreError::Corrupt`], [`StoreError::Io`].
     pub async fn due_timers(&mut self, now_s: f64) -> Result<Vec<DueTimer>, StoreError> {
-        let operation = op::DueTimers::new(&self.settings, now_s)?;
+        let operation = self.link.built(op::DueTimers::new(&self.settings, now_s))?;
         self.run(operation).await
     }
 
@@ -485,7 +543,9 @@ impl<P: Connections> AsyncRedisStore<P> {
         path: &str,
         fire_at_s: f64,
     ) -> Result<bool, StoreError> {
-        let operation = op::DeleteTimer::new(&self.settings, id, path, fire_at_s)?;
+        let operation =
+            self.link
+                .built(op::DeleteTimer::new(&self.settings, id, path, fire_at_s))?;
         self.run(operation).await
     }
 

@@ -59,10 +59,13 @@ impl Pinning {
         }
     }
 
-    pub(crate) fn leave(self, tainted: &mut bool) {
-        if self == Self::Held {
+    /// At the end of an operation: whether it has used the pinned connection and left it clean.
+    pub(crate) fn leave(self, tainted: &mut bool) -> bool {
+        let is_clean = self == Self::Held;
+        if is_clean {
             *tainted = false;
         }
+        is_clean
     }
 }
 

@@ -1,9 +1,12 @@
 //! The blocking twin.
 
+#[cfg(feature = "metrics")]
+mod gauges;
 mod host;
 mod records;
 mod relay;
 mod trace;
+mod waiting;
 
 use std::{fmt, time::Duration};
 
@@ -17,6 +20,7 @@ use crate::{
         replies_of,
     },
     keys::Keys,
+    observe::{Call, Observer},
     op::{self, Batch, Channel, Operation, Replies, Step},
 };
 
@@ -41,6 +45,9 @@ pub trait Connections {
 
     /// A batch on this channel got no reply.
     fn lost(&mut self, channel: Channel);
+
+    /// The operation that used the pinned connection is over, and has left no watch on it.
+    fn done(&mut self) {}
 
     /// From now on operations use these keys; called before each of a store's.
     ///
@@ -200,6 +207,7 @@ pub fn drive<C: ConnectionLike, O: Operation>(
 pub struct Link<P> {
     connections: P,
     tainted: bool,
+    pub(crate) observer: Observer,
 }
 
 impl<P: Connections> Link<P> {
@@ -208,6 +216,7 @@ impl<P: Connections> Link<P> {
         Self {
             connections,
             tainted: false,
+            observer: Observer::default(),
         }
     }
 
@@ -218,6 +227,29 @@ impl<P: Connections> Link<P> {
     pub fn aim(&mut self, settings: &Settings) -> Result<(), StoreError> {
         one_slot::<P::Shared>(settings.keys())?;
         self.connections.aim(settings.keys())
+    }
+
+    /// As [`Link::aim`] for an operation of this kind, and reported as one that was refused.
+    pub(crate) fn ready<O: Operation>(&mut self, settings: &Settings) -> Result<(), StoreError> {
+        let aimed = self.aim(settings);
+        self.built_as(O::NAME, aimed)
+    }
+
+    /// An operation; if its input was refused, that is reported.
+    pub(crate) fn built<O: Operation>(
+        &self,
+        built: Result<O, StoreError>,
+    ) -> Result<O, StoreError> {
+        self.built_as(O::NAME, built)
+    }
+
+    /// As [`Link::built`], under another name, and of anything that an operation needs.
+    pub(crate) fn built_as<T>(
+        &self,
+        name: &'static str,
+        built: Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.observer.built(name, built)
     }
 
     fn exchange(&mut self, batch: &Batch, pinning: &mut Pinning) -> Replies {
@@ -262,7 +294,19 @@ fn send(connection: &mut impl ConnectionLike, batch: &Batch) -> Replies {
 /// Those of the operation, and [`StoreError::Invalid`] if it would watch over connections that change.
 pub fn run<P: Connections, O: Operation>(
     link: &mut Link<P>,
+    operation: O,
+) -> Result<O::Output, StoreError> {
+    let mut call = link.observer.call(&operation);
+    let span = call.span();
+    let result = span.within(|| carry(link, operation, &mut call));
+    call.end(&result);
+    result
+}
+
+fn carry<P: Connections, O: Operation>(
+    link: &mut Link<P>,
     mut operation: O,
+    call: &mut Call,
 ) -> Result<O::Output, StoreError> {
     let mut pinning = Pinning::None;
     let mut replies = Replies::Start;
@@ -272,10 +316,13 @@ pub fn run<P: Connections, O: Operation>(
                 if batch.channel() == Channel::Pinned && forgets_watches::<P::Pinned>() {
                     return Err(NOT_ONE_CONNECTION);
                 }
+                call.round_trip();
                 replies = link.exchange(&batch, &mut pinning);
             }
             Step::Done(result) => {
-                pinning.leave(&mut link.tainted);
+                if pinning.leave(&mut link.tainted) {
+                    link.connections.done();
+                }
                 return result;
             }
         }
@@ -358,6 +405,13 @@ impl<P: Connections> RedisStore<P> {
         }
     }
 
+    /// Sets who observes it.
+    #[must_use]
+    pub fn observed(mut self, observer: Observer) -> Self {
+        self.link.observer = observer;
+        self
+    }
+
     /// Replaces the settings.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
@@ -375,7 +429,7 @@ impl<P: Connections> RedisStore<P> {
     /// # Errors
     /// Those of the operation.
     pub fn run<O: Operation>(&mut self, operation: O) -> Result<O::Output, StoreError> {
-        self.link.aim(&self.settings)?;
+        self.link.ready::<O>(&self.settings)?;
         run(&mut self.link, operation)
     }
 
@@ -443,7 +497,9 @@ impl<P: Connections> RedisStore<P> {
         document: &mut D,
         commit: &Commit,
     ) -> Result<Committed, StoreError> {
-        let operation = op::CommitOperation::new(&self.settings, document, commit)?;
+        let operation =
+            self.link
+                .built(op::CommitOperation::new(&self.settings, document, commit))?;
         let committed = self.run(operation)?;
         committed.note(document);
         Ok(committed)
@@ -458,7 +514,8 @@ impl<P: Connections> RedisStore<P> {
         document: &mut D,
         commit: &Commit,
     ) -> Result<Committed, StoreError> {
-        let operation = op::CommitOperation::creating(&self.settings, document, commit)?;
+        let operation = op::CommitOperation::creating(&self.settings, document, commit);
+        let operation = self.link.built_as("create", operation)?;
         let committed = self.run(operation)?;
         committed.note(document);
         Ok(committed)
@@ -478,7 +535,8 @@ impl<P: Connections> RedisStore<P> {
         document: &mut D,
         attempt: &Attempt,
     ) -> Result<Resolution, StoreError> {
-        op::Resolve::check(document, attempt)?;
+        let fits = op::Resolve::check(document, attempt);
+        self.link.built_as("resolve", fits)?;
         let operation = op::Resolve::new(&self.settings, attempt);
         let resolution = self.run(operation)?;
         if let Resolution::Landed(committed) = &resolution {
@@ -528,7 +586,7 @@ impl<P: Connections> RedisStore<P> {
     /// # Errors
     /// [`StoreError::Invalid`] for NaN, [`StoreError::Corrupt`], [`StoreError::Io`].
     pub fn due_timers(&mut self, now_s: f64) -> Result<Vec<DueTimer>, StoreError> {
-        let operation = op::DueTimers::new(&self.settings, now_s)?;
+        let operation = self.link.built(op::DueTimers::new(&self.settings, now_s))?;
         self.run(operation)
     }
 
@@ -542,7 +600,9 @@ impl<P: Connections> RedisStore<P> {
         path: &str,
         fire_at_s: f64,
     ) -> Result<bool, StoreError> {
-        let operation = op::DeleteTimer::new(&self.settings, id, path, fire_at_s)?;
+        let operation =
+            self.link
+                .built(op::DeleteTimer::new(&self.settings, id, path, fire_at_s))?;
         self.run(operation)
     }
 

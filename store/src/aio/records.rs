@@ -62,7 +62,7 @@ impl<P: Connections> AsyncRedisStore<P> {
     ///
     /// A dropped future may have stored the copy or not.
     pub async fn fork(&mut self, id: &str, new_id: &str) -> Result<Option<Execution>, StoreError> {
-        let operation = op::Fork::new(&self.settings, id, new_id)?;
+        let operation = self.link.built(op::Fork::new(&self.settings, id, new_id))?;
         self.run(operation).await
     }
 
@@ -75,7 +75,9 @@ impl<P: Connections> AsyncRedisStore<P> {
         id: &str,
         new_id: &str,
     ) -> Result<Option<D>, StoreError> {
-        let operation = op::Fork::<D>::of(&self.settings, id, new_id)?;
+        let operation = self
+            .link
+            .built(op::Fork::<D>::of(&self.settings, id, new_id))?;
         self.run(operation).await
     }
 
@@ -89,7 +91,9 @@ impl<P: Connections> AsyncRedisStore<P> {
     ///
     /// A dropped future may have removed something or not.
     pub async fn purge(&mut self, id: &str, expected: Version) -> Result<bool, StoreError> {
-        let operation = op::Purge::new(&self.settings, id, expected)?;
+        let operation = self
+            .link
+            .built(op::Purge::new(&self.settings, id, expected))?;
         self.run(operation).await
     }
 
@@ -107,7 +111,12 @@ impl<P: Connections> AsyncRedisStore<P> {
         limit: u32,
         cursor: Option<Cursor>,
     ) -> Result<SweptPage, StoreError> {
-        let operation = op::SweepFinished::new(&self.settings, sweep.clone(), limit, cursor)?;
+        let operation = self.link.built(op::SweepFinished::new(
+            &self.settings,
+            sweep.clone(),
+            limit,
+            cursor,
+        ))?;
         self.run(operation).await
     }
 
@@ -145,7 +154,12 @@ impl<P: Connections> AsyncRedisStore<P> {
         limit: u32,
         cursor: Option<OrderedCursor>,
     ) -> Result<OrderedPage, StoreError> {
-        let operation = op::ListOrdered::new(&self.settings, filter.clone(), limit, cursor)?;
+        let operation = self.link.built(op::ListOrdered::new(
+            &self.settings,
+            filter.clone(),
+            limit,
+            cursor,
+        ))?;
         self.run(operation).await
     }
 

@@ -19,7 +19,9 @@ impl<P: Connections> AsyncRedisStore<P> {
         id: &str,
         step: &Map<String, Json>,
     ) -> Result<(), StoreError> {
-        let operation = op::AppendTrace::new(&self.settings, id, step)?;
+        let operation = self
+            .link
+            .built(op::AppendTrace::new(&self.settings, id, step))?;
         self.run(operation).await
     }
 
@@ -28,7 +30,7 @@ impl<P: Connections> AsyncRedisStore<P> {
     /// # Errors
     /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Io`].
     pub async fn read_trace(&mut self, id: &str) -> Result<Vec<Map<String, Json>>, StoreError> {
-        let operation = op::ReadTrace::new(&self.settings, id)?;
+        let operation = self.link.built(op::ReadTrace::new(&self.settings, id))?;
         self.run(operation).await
     }
 }

@@ -9,7 +9,7 @@ use super::{
     ReadBacklog, ReadDeadLetters, Settle, Tokens,
 };
 use crate::{
-    Event, Settings, StoreError,
+    Event, Observer, Settings, StoreError,
     aio::{Connections, Exclusive, Link, Reopening, run},
     op::Operation,
 };
@@ -88,6 +88,18 @@ impl<P: Connections> AsyncRedisTransport<P> {
         }
     }
 
+    /// Sets who observes it.
+    #[must_use]
+    pub fn observed(mut self, observer: Observer) -> Self {
+        self.link.observer = observer;
+        self
+    }
+
+    #[cfg(feature = "metrics")]
+    pub(crate) fn observer(&self) -> &Observer {
+        &self.link.observer
+    }
+
     /// Replaces the settings: prefix and strictness are those that matter here.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
@@ -112,7 +124,7 @@ impl<P: Connections> AsyncRedisTransport<P> {
     /// # Errors
     /// Those of the operation, and [`StoreError::Invalid`] for a cluster without a tag in the prefix.
     pub async fn run<O: Operation>(&mut self, operation: O) -> Result<O::Output, StoreError> {
-        self.link.aim(&self.settings)?;
+        self.link.ready::<O>(&self.settings)?;
         run(&mut self.link, operation).await
     }
 
@@ -128,7 +140,9 @@ impl<P: Connections> AsyncRedisTransport<P> {
         event: &Event,
         priority: Priority,
     ) -> Result<u64, StoreError> {
-        let operation = Publish::new(&self.settings, group, event, priority)?;
+        let operation = self
+            .link
+            .built(Publish::new(&self.settings, group, event, priority))?;
         self.run(operation).await
     }
 
@@ -145,7 +159,9 @@ impl<P: Connections> AsyncRedisTransport<P> {
     ) -> Result<Claimed, StoreError> {
         let token = self.tokens.token(worker);
         let (settings, clock) = (&self.settings, self.clock);
-        let operation = Claim::new(settings, clock, token, visibility, min_priority)?;
+        let operation =
+            self.link
+                .built(Claim::new(settings, clock, token, visibility, min_priority))?;
         self.run(operation).await
     }
 
@@ -165,7 +181,8 @@ impl<P: Connections> AsyncRedisTransport<P> {
     /// # Errors
     /// As for [`Self::ack`], and [`StoreError::Invalid`] for a pause out of range.
     pub async fn nack(&mut self, lease: &Lease, delay: Duration) -> Result<bool, StoreError> {
-        let operation = Settle::nack(&self.settings, self.clock, lease, delay)?;
+        let operation = Settle::nack(&self.settings, self.clock, lease, delay);
+        let operation = self.link.built_as("nack", operation)?;
         self.run(operation).await
     }
 
@@ -178,7 +195,8 @@ impl<P: Connections> AsyncRedisTransport<P> {
         lease: &Lease,
         visibility: Duration,
     ) -> Result<bool, StoreError> {
-        let operation = Settle::extend(&self.settings, self.clock, lease, visibility)?;
+        let operation = Settle::extend(&self.settings, self.clock, lease, visibility);
+        let operation = self.link.built_as("extend", operation)?;
         self.run(operation).await
     }
 
@@ -196,7 +214,7 @@ impl<P: Connections> AsyncRedisTransport<P> {
     /// # Errors
     /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Io`]; it only reads.
     pub async fn queue_length(&mut self, group: &str) -> Result<u64, StoreError> {
-        let operation = QueueLength::new(&self.settings, group)?;
+        let operation = self.link.built(QueueLength::new(&self.settings, group))?;
         self.run(operation).await
     }
 
@@ -209,7 +227,9 @@ impl<P: Connections> AsyncRedisTransport<P> {
         group: &str,
         limit: u32,
     ) -> Result<Vec<Vec<u8>>, StoreError> {
-        let operation = ReadDeadLetters::new(&self.settings, group, limit)?;
+        let operation = self
+            .link
+            .built(ReadDeadLetters::new(&self.settings, group, limit))?;
         self.run(operation).await
     }
 
@@ -223,7 +243,9 @@ impl<P: Connections> AsyncRedisTransport<P> {
         group: &str,
         payload: &[u8],
     ) -> Result<bool, StoreError> {
-        let operation = DiscardDeadLetter::new(&self.settings, group, payload)?;
+        let operation = self
+            .link
+            .built(DiscardDeadLetter::new(&self.settings, group, payload))?;
         self.run(operation).await
     }
 }
