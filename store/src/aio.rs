@@ -56,7 +56,9 @@ pub trait Connections: Send {
     /// A batch on this channel got no reply.
     fn lost(&mut self, channel: Channel);
 
-    /// The operation that used the pinned connection is over, and has left no watch on it.
+    /// An operation is over, and the pinned connection carries no watch: this is the moment to give connections back to a
+    /// pool. Not called while the pinned one is suspected of carrying one; then [`Connections::renew`] is, before it is used
+    /// again. A source that is dropped before must not give it back.
     fn done(&mut self) {}
 
     /// From now on operations use these keys; called before each of a store's.
@@ -361,6 +363,8 @@ impl<P: Connections> AsyncRedisStore<P> {
 
     /// Runs an operation of one's own.
     ///
+    /// A dropped future leaves what the operation had sent by then; each says what that can be.
+    ///
     /// # Errors
     /// Those of the operation.
     pub async fn run<O: Operation>(&mut self, operation: O) -> Result<O::Output, StoreError> {
@@ -369,6 +373,8 @@ impl<P: Connections> AsyncRedisStore<P> {
     }
 
     /// The execution with this id, if there is one.
+    ///
+    /// A dropped future has changed nothing.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Io`].
@@ -379,6 +385,8 @@ impl<P: Connections> AsyncRedisStore<P> {
 
     /// As [`load`](Self::load), of a document of any kind.
     ///
+    /// A dropped future has changed nothing.
+    ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Io`].
     pub async fn load_as<D: Document>(&mut self, id: &str) -> Result<Option<D>, StoreError> {
@@ -387,6 +395,8 @@ impl<P: Connections> AsyncRedisStore<P> {
     }
 
     /// The execution with this id, and whether it has handled this event, in one round trip.
+    ///
+    /// A dropped future has changed nothing.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Io`].
@@ -400,6 +410,8 @@ impl<P: Connections> AsyncRedisStore<P> {
     }
 
     /// As [`load_for_event`](Self::load_for_event), of a document of any kind.
+    ///
+    /// A dropped future has changed nothing.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Io`].
@@ -490,6 +502,8 @@ impl<P: Connections> AsyncRedisStore<P> {
 
     /// All events that wait for delivery, oldest first.
     ///
+    /// A dropped future has changed nothing.
+    ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Io`].
     pub async fn pending_outbox(&mut self) -> Result<Vec<OutboxEntry>, StoreError> {
@@ -498,6 +512,8 @@ impl<P: Connections> AsyncRedisStore<P> {
     }
 
     /// Takes a delivered event off the outbox; whether it was there.
+    ///
+    /// A dropped future has taken it off or not; asking again is harmless.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -508,6 +524,8 @@ impl<P: Connections> AsyncRedisStore<P> {
 
     /// All executions that wait to be started, oldest first.
     ///
+    /// A dropped future has changed nothing.
+    ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Io`].
     pub async fn pending_spawns(&mut self) -> Result<Vec<SpawnEntry>, StoreError> {
@@ -516,6 +534,8 @@ impl<P: Connections> AsyncRedisStore<P> {
     }
 
     /// Takes a started execution off the list; whether it was there.
+    ///
+    /// A dropped future has taken it off or not; asking again is harmless.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -526,6 +546,8 @@ impl<P: Connections> AsyncRedisStore<P> {
 
     /// All timers whose time has come at this moment (seconds since the epoch), by time, then by name.
     ///
+    /// A dropped future has changed nothing.
+    ///
     /// # Errors
     /// [`StoreError::Invalid`] for NaN, [`StoreError::Corrupt`], [`StoreError::Io`].
     pub async fn due_timers(&mut self, now_s: f64) -> Result<Vec<DueTimer>, StoreError> {
@@ -534,6 +556,8 @@ impl<P: Connections> AsyncRedisStore<P> {
     }
 
     /// Removes a timer if it still fires at this moment; whether it did. A timer that was moved meanwhile stays.
+    ///
+    /// A dropped future has removed it or not; asking again is harmless.
     ///
     /// # Errors
     /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Io`].
@@ -550,6 +574,8 @@ impl<P: Connections> AsyncRedisStore<P> {
     }
 
     /// Gives the connections up.
+    ///
+    /// A dropped future has given them up as well.
     #[allow(
         clippy::unused_async,
         reason = "closing may have to wait for other kinds of connections"

@@ -59,13 +59,12 @@ impl Pinning {
         }
     }
 
-    /// At the end of an operation: whether it has used the pinned connection and left it clean.
+    /// At the end of an operation: whether the pinned connection is known to carry no watch.
     pub(crate) fn leave(self, tainted: &mut bool) -> bool {
-        let is_clean = self == Self::Held;
-        if is_clean {
+        if self == Self::Held {
             *tainted = false;
         }
-        is_clean
+        self != Self::Lost && !*tainted
     }
 }
 

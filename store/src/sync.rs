@@ -46,7 +46,9 @@ pub trait Connections {
     /// A batch on this channel got no reply.
     fn lost(&mut self, channel: Channel);
 
-    /// The operation that used the pinned connection is over, and has left no watch on it.
+    /// An operation is over, and the pinned connection carries no watch: this is the moment to give connections back to a
+    /// pool. Not called while the pinned one is suspected of carrying one; then [`Connections::renew`] is, before it is used
+    /// again. A source that is dropped before must not give it back.
     fn done(&mut self) {}
 
     /// From now on operations use these keys; called before each of a store's.

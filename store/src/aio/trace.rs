@@ -12,6 +12,8 @@ impl<P: Connections> AsyncRedisStore<P> {
 
     /// Adds a step to a trace outside of a commit; its own `index` is kept if it has one.
     ///
+    /// A dropped future has added it or not, and may have used up a number; asking again may add it twice.
+    ///
     /// # Errors
     /// [`StoreError::Invalid`], [`StoreError::Indeterminate`] if the reply was lost (a repetition may add it twice).
     pub async fn append_trace(
@@ -26,6 +28,8 @@ impl<P: Connections> AsyncRedisStore<P> {
     }
 
     /// The steps that the trace still holds, oldest first.
+    ///
+    /// A dropped future has changed nothing.
     ///
     /// # Errors
     /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Io`].

@@ -121,6 +121,8 @@ impl<P: Connections> AsyncRedisTransport<P> {
 
     /// Runs an operation of one's own.
     ///
+    /// A dropped future leaves what the operation had sent by then; each says what that can be.
+    ///
     /// # Errors
     /// Those of the operation, and [`StoreError::Invalid`] for a cluster without a tag in the prefix.
     pub async fn run<O: Operation>(&mut self, operation: O) -> Result<O::Output, StoreError> {
@@ -129,6 +131,8 @@ impl<P: Connections> AsyncRedisTransport<P> {
     }
 
     /// Queues an event for a group; how many events it has then. The priority counts if the group had none.
+    ///
+    /// A dropped future has queued it or not; a repetition may queue it twice.
     ///
     /// # Errors
     /// [`StoreError::Invalid`]; [`StoreError::Corrupt`] and [`StoreError::Refused`], nothing was queued;
@@ -147,6 +151,8 @@ impl<P: Connections> AsyncRedisTransport<P> {
     }
 
     /// Takes the lease of the group of at least this priority that has waited longest; see [`Claim`].
+    ///
+    /// A dropped future may leave a lease that nobody knows of; it ends by itself.
     ///
     /// # Errors
     /// [`StoreError::Invalid`]; [`StoreError::Corrupt`] if a tier is not ours, or nothing but groups whose keys are not;
@@ -167,6 +173,8 @@ impl<P: Connections> AsyncRedisTransport<P> {
 
     /// Takes the lease's event off its queue; `false` if the lease had ended, and then nothing changed.
     ///
+    /// A dropped future has taken it off or not; asking again is harmless.
+    ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Refused`]: nothing changed. [`StoreError::Io`]: try again; the answer may then
     /// be `false` although it was this lease that took the event off.
@@ -178,6 +186,8 @@ impl<P: Connections> AsyncRedisTransport<P> {
     /// Gives the lease back: the event is claimable again at once, or after a pause; `false` if the lease had ended, and then
     /// nothing changed.
     ///
+    /// A dropped future has given it back or not; asking again is harmless.
+    ///
     /// # Errors
     /// As for [`Self::ack`], and [`StoreError::Invalid`] for a pause out of range.
     pub async fn nack(&mut self, lease: &Lease, delay: Duration) -> Result<bool, StoreError> {
@@ -187,6 +197,8 @@ impl<P: Connections> AsyncRedisTransport<P> {
     }
 
     /// Prolongs the lease to so long from now; `false` if it had ended: stop working on its event.
+    ///
+    /// A dropped future has prolonged it or not; asking again is harmless.
     ///
     /// # Errors
     /// As for [`Self::nack`].
@@ -202,6 +214,8 @@ impl<P: Connections> AsyncRedisTransport<P> {
 
     /// How much waits at each priority, and when the next of it becomes claimable.
     ///
+    /// A dropped future has changed nothing.
+    ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Refused`], [`StoreError::Io`]; it only reads.
     pub async fn backlog(&mut self) -> Result<Backlog, StoreError> {
@@ -211,6 +225,8 @@ impl<P: Connections> AsyncRedisTransport<P> {
 
     /// How many events a group has, the leased one among them.
     ///
+    /// A dropped future has changed nothing.
+    ///
     /// # Errors
     /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Io`]; it only reads.
     pub async fn queue_length(&mut self, group: &str) -> Result<u64, StoreError> {
@@ -219,6 +235,8 @@ impl<P: Connections> AsyncRedisTransport<P> {
     }
 
     /// The oldest dead letters of a group, at most so many.
+    ///
+    /// A dropped future has changed nothing.
     ///
     /// # Errors
     /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Io`]; it only reads.
@@ -234,6 +252,8 @@ impl<P: Connections> AsyncRedisTransport<P> {
     }
 
     /// Removes a dead letter; whether it was there.
+    ///
+    /// A dropped future has removed it or not; asking again may remove another one with the same bytes.
     ///
     /// # Errors
     /// [`StoreError::Invalid`], [`StoreError::Corrupt`]; [`StoreError::Io`]: a repetition may remove another one with the same
