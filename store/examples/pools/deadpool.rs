@@ -4,23 +4,25 @@ use deadpool_redis::{Connection, Pool};
 use redis::{ErrorKind, RedisError, RedisResult, aio::MultiplexedConnection};
 use store::{aio::Connections, op::Channel};
 
-/// Connections of a pool, checked out for as long as an operation takes.
+/// A connection of a pool, checked out for as long as an operation takes.
 ///
-/// A connection of the pool is nobody else's while it is out, so that it may carry a watch. One that may still carry a watch
+/// It is nobody else's while it is out, so that it may carry a watch; and it is the only one that the operation needs: a second one
+/// beside it, and stores would wait for each other for ever when the pool is empty. One that may still carry a watch
 /// when it is no longer needed (a future was dropped, a reply was lost) does not go back: it is taken out of the pool and closed.
 pub(crate) struct Pooled {
     pool: Pool,
-    shared: Option<Connection>,
-    pinned: Option<Connection>,
+    held: Option<Connection>,
 }
 
 impl Pooled {
     /// Of this pool.
     pub(crate) fn new(pool: Pool) -> Self {
-        Self {
-            pool,
-            shared: None,
-            pinned: None,
+        Self { pool, held: None }
+    }
+
+    fn close(&mut self) {
+        if let Some(connection) = self.held.take() {
+            drop(Connection::take(connection));
         }
     }
 }
@@ -38,55 +40,39 @@ fn unsent(error: deadpool_redis::PoolError) -> RedisError {
     }
 }
 
-async fn checked_out<'p>(
-    pool: &Pool,
-    place: &'p mut Option<Connection>,
-) -> RedisResult<&'p mut MultiplexedConnection> {
-    let connection = match place.take() {
-        Some(connection) => connection,
-        None => pool.get().await.map_err(unsent)?,
-    };
-    Ok(&mut *place.insert(connection))
-}
-
-fn close(connection: Option<Connection>) {
-    if let Some(connection) = connection {
-        drop(Connection::take(connection));
-    }
-}
-
 impl Connections for Pooled {
     type Shared = MultiplexedConnection;
     type Pinned = MultiplexedConnection;
 
     async fn shared(&mut self) -> RedisResult<&mut MultiplexedConnection> {
-        checked_out(&self.pool, &mut self.shared).await
+        self.pinned().await
     }
 
     async fn pinned(&mut self) -> RedisResult<&mut MultiplexedConnection> {
-        checked_out(&self.pool, &mut self.pinned).await
+        let connection = match self.held.take() {
+            Some(connection) => connection,
+            None => self.pool.get().await.map_err(unsent)?,
+        };
+        Ok(&mut *self.held.insert(connection))
     }
 
     async fn renew(&mut self) -> RedisResult<()> {
-        close(self.pinned.take());
+        self.close();
         Ok(())
     }
 
-    fn lost(&mut self, channel: Channel) {
-        close(match channel {
-            Channel::Shared => self.shared.take(),
-            Channel::Pinned => self.pinned.take(),
-        });
+    fn lost(&mut self, _: Channel) {
+        self.close();
     }
 
     fn done(&mut self) {
-        self.shared = None;
-        self.pinned = None;
+        self.held = None;
     }
 }
 
 impl Drop for Pooled {
     fn drop(&mut self) {
-        close(self.pinned.take());
+        // What is still here may carry a watch.
+        self.close();
     }
 }

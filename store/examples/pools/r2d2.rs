@@ -4,24 +4,20 @@ use r2d2::{Pool, PooledConnection};
 use redis::{Client, Connection, ErrorKind, RedisError, RedisResult, cmd};
 use store::{op::Channel, sync::Connections};
 
-/// Connections of a pool, checked out for as long as an operation takes.
+/// A connection of a pool, checked out for as long as an operation takes; the only one that it needs, or stores would wait for each
+/// other when the pool is empty.
 ///
 /// The types behind the pool's are named here, not the pool's own: those contain redis' client, which is no connection, and
 /// commits that watch are refused over it.
 pub(crate) struct Pooled {
     pool: Pool<Client>,
-    shared: Option<PooledConnection<Client>>,
-    pinned: Option<PooledConnection<Client>>,
+    held: Option<PooledConnection<Client>>,
 }
 
 impl Pooled {
     /// Of this pool.
     pub(crate) fn new(pool: Pool<Client>) -> Self {
-        Self {
-            pool,
-            shared: None,
-            pinned: None,
-        }
+        Self { pool, held: None }
     }
 }
 
@@ -35,51 +31,40 @@ fn unsent(error: r2d2::Error) -> RedisError {
         .into()
 }
 
-fn checked_out<'p>(
-    pool: &Pool<Client>,
-    place: &'p mut Option<PooledConnection<Client>>,
-) -> RedisResult<&'p mut Connection> {
-    let connection = match place.take() {
-        Some(connection) => connection,
-        None => pool.get().map_err(unsent)?,
-    };
-    Ok(&mut *place.insert(connection))
-}
-
 impl Connections for Pooled {
     type Shared = Connection;
     type Pinned = Connection;
 
     fn shared(&mut self) -> RedisResult<&mut Connection> {
-        checked_out(&self.pool, &mut self.shared)
+        self.pinned()
     }
 
     fn pinned(&mut self) -> RedisResult<&mut Connection> {
-        checked_out(&self.pool, &mut self.pinned)
+        let connection = match self.held.take() {
+            Some(connection) => connection,
+            None => self.pool.get().map_err(unsent)?,
+        };
+        Ok(&mut *self.held.insert(connection))
     }
 
     fn renew(&mut self) -> RedisResult<()> {
         cmd("UNWATCH").query(self.pinned()?)
     }
 
-    fn lost(&mut self, channel: Channel) {
+    fn lost(&mut self, _: Channel) {
         // Without a reply redis-rs closes a connection, and the pool throws a closed one away.
-        match channel {
-            Channel::Shared => self.shared = None,
-            Channel::Pinned => self.pinned = None,
-        }
+        self.held = None;
     }
 
     fn done(&mut self) {
-        self.shared = None;
-        self.pinned = None;
+        self.held = None;
     }
 }
 
 impl Drop for Pooled {
     fn drop(&mut self) {
         // Only what may carry a watch is still here. Without an answer the connection is closed, and with it the watch.
-        if let Some(connection) = &mut self.pinned {
+        if let Some(connection) = &mut self.held {
             let _: RedisResult<()> = cmd("UNWATCH").query(&mut **connection);
         }
     }
