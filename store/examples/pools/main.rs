@@ -5,7 +5,7 @@
 mod deadpool;
 mod r2d2;
 
-use std::{env, error::Error, process::ExitCode, thread};
+use std::{env, error::Error, process::ExitCode, thread, time::Duration};
 
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use store::{
@@ -87,7 +87,8 @@ async fn over_a_manager(url: &str) -> Result<(), Box<dyn Error>> {
 /// The same with threads.
 fn over_r2d2(url: &str) -> Result<(), Box<dyn Error>> {
     let client = redis::Client::open(url)?;
-    let pool = ::r2d2::Pool::builder().max_size(2).build(client)?;
+    let manager = r2d2::Manager::new(client, Duration::from_secs(5));
+    let pool = ::r2d2::Pool::builder().max_size(2).build(manager)?;
     let threads: Vec<_> = (0..8)
         .map(|number| {
             let connections = r2d2::Pooled::new(pool.clone());

@@ -1,28 +1,83 @@
 //! A source of connections for the blocking twin: r2d2's pool, which many threads share.
 
-use r2d2::{Pool, PooledConnection};
-use redis::{Client, Connection, ErrorKind, RedisError, RedisResult, cmd};
+use std::time::Duration;
+
+use r2d2::{ManageConnection, Pool, PooledConnection};
+use redis::{Client, Connection, ConnectionLike, ErrorKind, RedisError, RedisResult, cmd};
 use store::{op::Channel, sync::Connections};
+
+/// Opens connections for a pool. Redis-rs' own manager of that kind will not do: a connection on which a reply was waited for
+/// too long stays open and would go back, with the late reply in it.
+pub(crate) struct Manager {
+    client: Client,
+    response_timeout: Duration,
+}
+
+impl Manager {
+    /// To the server of this client; a reply that takes longer counts as lost.
+    pub(crate) fn new(client: Client, response_timeout: Duration) -> Self {
+        Self {
+            client,
+            response_timeout,
+        }
+    }
+}
+
+/// A connection of the pool.
+pub(crate) struct Member {
+    connection: Connection,
+    /// It may carry a watch, or a late reply: the pool throws it away.
+    is_spent: bool,
+}
+
+impl ManageConnection for Manager {
+    type Connection = Member;
+    type Error = RedisError;
+
+    fn connect(&self) -> RedisResult<Member> {
+        let timeout = self.response_timeout;
+        let connection = self.client.get_connection_with_timeout(timeout)?;
+        connection.set_read_timeout(Some(timeout))?;
+        connection.set_write_timeout(Some(timeout))?;
+        Ok(Member {
+            connection,
+            is_spent: false,
+        })
+    }
+
+    fn is_valid(&self, member: &mut Member) -> RedisResult<()> {
+        cmd("PING")
+            .query::<String>(&mut member.connection)
+            .map(drop)
+    }
+
+    fn has_broken(&self, member: &mut Member) -> bool {
+        member.is_spent || !member.connection.is_open()
+    }
+}
 
 /// A connection of a pool, checked out for as long as an operation takes; the only one that it needs, or stores would wait for each
 /// other when the pool is empty.
-///
-/// The types behind the pool's are named here, not the pool's own: those contain redis' client, which is no connection, and
-/// commits that watch are refused over it.
 pub(crate) struct Pooled {
-    pool: Pool<Client>,
-    held: Option<PooledConnection<Client>>,
+    pool: Pool<Manager>,
+    held: Option<PooledConnection<Manager>>,
 }
 
 impl Pooled {
     /// Of this pool.
-    pub(crate) fn new(pool: Pool<Client>) -> Self {
+    pub(crate) fn new(pool: Pool<Manager>) -> Self {
         Self { pool, held: None }
+    }
+
+    fn spend(&mut self) {
+        if let Some(mut member) = self.held.take() {
+            member.is_spent = true;
+        }
     }
 }
 
 /// Nothing was sent: no connection in time.
-fn unsent(error: r2d2::Error) -> RedisError {
+fn unsent(error: &r2d2::Error) -> RedisError {
     (
         ErrorKind::Io,
         "no connection from the pool",
@@ -40,20 +95,20 @@ impl Connections for Pooled {
     }
 
     fn pinned(&mut self) -> RedisResult<&mut Connection> {
-        let connection = match self.held.take() {
-            Some(connection) => connection,
-            None => self.pool.get().map_err(unsent)?,
+        let member = match self.held.take() {
+            Some(member) => member,
+            None => self.pool.get().map_err(|error| unsent(&error))?,
         };
-        Ok(&mut *self.held.insert(connection))
+        Ok(&mut self.held.insert(member).connection)
     }
 
     fn renew(&mut self) -> RedisResult<()> {
-        cmd("UNWATCH").query(self.pinned()?)
+        self.spend();
+        Ok(())
     }
 
     fn lost(&mut self, _: Channel) {
-        // Without a reply redis-rs closes a connection, and the pool throws a closed one away.
-        self.held = None;
+        self.spend();
     }
 
     fn done(&mut self) {
@@ -63,9 +118,7 @@ impl Connections for Pooled {
 
 impl Drop for Pooled {
     fn drop(&mut self) {
-        // Only what may carry a watch is still here. Without an answer the connection is closed, and with it the watch.
-        if let Some(connection) = &mut self.held {
-            let _: RedisResult<()> = cmd("UNWATCH").query(&mut **connection);
-        }
+        // What is still here may carry a watch.
+        self.spend();
     }
 }

@@ -65,7 +65,7 @@ pub(super) type Moment = Duration;
 /// | `store_calls_total` | counter | `store`, `operation`, `outcome` | calls that ended so; conflicts are those with `outcome="conflict"` |
 /// | `store_call_duration_seconds` | histogram | `store`, `operation` | their times, those that were refused before anything was sent among them |
 /// | `store_round_trips_total` | counter | `store`, `operation` | batches that went out |
-/// | `store_retries_total` | counter | `store`, `operation` | rounds of a retry policy after the first |
+/// | `store_retries_total` | counter | `store`, `operation` | tries after the first, as [`Observer::retried`](crate::Observer::retried) was told |
 /// | `store_outbox_waiting`, `store_spawns_waiting`, `store_timers_due` | gauge | `store` | what `record_backlog` of a store found |
 /// | `store_groups_waiting`, `store_groups_ready` | gauge | `store`, `priority` | what `record_backlog` of a transport found |
 ///
@@ -75,12 +75,16 @@ pub fn describe_metrics() {
     describe_counter!(CALLS, "Calls by how they ended.");
     describe_histogram!(TIME, Unit::Seconds, "How long calls took.");
     describe_counter!(ROUND_TRIPS, "Batches that went out.");
-    describe_counter!(RETRIES, "Rounds of a retry policy after the first.");
+    describe_counter!(RETRIES, "Calls that were tried again.");
     describe_gauge!(OUTBOX, "Events that wait for delivery.");
     describe_gauge!(SPAWNS, "Executions that wait to be started.");
     describe_gauge!(TIMERS, "Timers whose time has come.");
     describe_gauge!(GROUPS, "Groups that have events.");
     describe_gauge!(GROUPS_READY, "Groups that can be claimed.");
+}
+
+pub(super) fn retried(store: &'static str, operation: &'static str) {
+    counter!(RETRIES, "store" => store, "operation" => operation).increment(1);
 }
 
 pub(super) fn count(

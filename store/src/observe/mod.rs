@@ -63,6 +63,11 @@ impl Observer {
             ..Self::default()
         }
     }
+
+    /// Counts that a call of this name is tried again: for loops of one's own, since no call tries again by itself.
+    pub fn retried(&self, operation: &'static str) {
+        figures::retried(self.name, operation);
+    }
 }
 
 #[cfg(feature = "metrics")]

@@ -18,4 +18,6 @@ impl Clock {
     }
 }
 
+pub(super) fn retried(_: &'static str, _: &'static str) {}
+
 pub(super) fn count(_: &'static str, _: &'static str, _: Outcome, _: u32, _: Moment) {}

@@ -281,6 +281,11 @@ fn a_span_has_versions_and_round_trips() {
                 "span round_trips=0",
             ]
         );
+        let told_of_a_retry = overhear(|| Observer::named("orders").retried("commit"));
+        assert_eq!(
+            told_of_a_retry,
+            ["store_retries_total store=orders operation=commit: 1"]
+        );
         assert_eq!(
             about(&told, "store_round_trips_total"),
             [

@@ -129,7 +129,7 @@ fn threads_share_a_pool_of_r2d2_whatever_their_path() {
         let pool = ::r2d2::Pool::builder()
             .max_size(1)
             .connection_timeout(Duration::from_secs(5))
-            .build(client.clone())
+            .build(r2d2::Manager::new(client.clone(), Duration::from_secs(5)))
             .unwrap();
         let threads: Vec<_> = (0..6)
             .zip(PATHS.into_iter().cycle())
@@ -171,13 +171,48 @@ fn what_changes_its_connection_can_not_watch() {
             let mut store = AsyncRedisStore::with_settings(manager, watching());
             assert!(is_refused(store.save(&mut Execution::new("a", "d")).await));
         });
-        let pool = ::r2d2::Pool::builder()
-            .max_size(1)
-            .build(client.clone())
-            .unwrap();
-        let mut store = RedisStore::with_settings(pool.get().unwrap(), watching());
+        let mut store = RedisStore::with_settings(client.clone(), watching());
         assert!(is_refused(store.save(&mut Execution::new("a", "d"))));
     });
+}
+
+#[test]
+fn a_late_reply_is_not_taken_for_that_of_another_call_on_a_pool() {
+    let server = Server::start();
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut rival = RedisStore::new(client.get_connection().unwrap());
+    rival.save(&mut Execution::new("a", "d")).unwrap();
+    let manager = r2d2::Manager::new(client, Duration::from_millis(50));
+    let pool = ::r2d2::Pool::builder().max_size(1).build(manager).unwrap();
+    let store = |path| {
+        let settings = Settings::default().commit_path(path);
+        RedisStore::with_connections(r2d2::Pooled::new(pool.clone()), settings)
+    };
+    for path in PATHS {
+        let mut execution = rival.load("a").unwrap().unwrap();
+        let mut connection = rival.into_connection();
+        let pause = redis::cmd("CLIENT")
+            .arg("PAUSE")
+            .arg(200)
+            .arg("WRITE")
+            .take();
+        let () = pause.query(&mut connection).unwrap();
+        rival = RedisStore::new(connection);
+        let error = store(path).save(&mut execution).unwrap_err();
+        let StoreError::Indeterminate {
+            attempt: Some(attempt),
+            ..
+        } = error
+        else {
+            panic!("{path:?}: {error}")
+        };
+        thread::sleep(Duration::from_millis(300));
+        // A server forgets what waits on a connection that is gone, so that either may be the case.
+        store(path).resolve(&mut execution, &attempt).unwrap();
+        let mut fresh = store(path).load("a").unwrap().unwrap();
+        assert_eq!(store(path).load("b").unwrap(), None);
+        store(path).save(&mut fresh).unwrap();
+    }
 }
 
 /// A way to a server that cuts the connection when the first commit was passed on, before its reply comes back.
