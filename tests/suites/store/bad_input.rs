@@ -61,87 +61,103 @@ fn changed(change: impl FnOnce(&mut Execution)) -> Execution {
     execution
 }
 
-/// Documents and effects that may not be stored.
-fn refused_commits() -> Vec<(&'static str, Rejection, Execution, Commit)> {
+/// Nested more deeply than may be stored.
+fn heavy() -> Event {
+    let mut event = Event::new("f", "K");
+    event.data = deep(400);
+    event
+}
+
+type Refused<T> = Vec<(&'static str, Rejection, T)>;
+
+/// Documents that may not be stored.
+fn refused_documents() -> Refused<Execution> {
     use Rejection::*;
 
-    let a = || Execution::new("a", "d");
     let named = |id: &str| Execution::new(id, "d");
-    let emit = |target, event| Commit::new().emit(target, event);
+    let last = Version::new((1 << 53) - 1);
+    let mut child = ChildState::new("R");
+    child.result = deep(400);
+    let children = [("c".to_owned(), child)];
+    vec![
+        ("NUL in an id", Nul, named("a\0b")),
+        ("only NUL", Nul, named("\0")),
+        ("a reserved id", Reserved, named("seq:a")),
+        (
+            "its time",
+            NotFinite,
+            changed(|a| a.finished_at = Some(f64::INFINITY)),
+        ),
+        ("a priority", OutOfRange, changed(|a| a.priority = 5)),
+        (
+            "a deep context",
+            TooDeep,
+            changed(|a| a.context = deep(400)),
+        ),
+        (
+            "a deep deferred event",
+            TooDeep,
+            changed(|a| a.deferred.push(heavy())),
+        ),
+        (
+            "a deep result",
+            TooDeep,
+            changed(|a| a.children.extend(children)),
+        ),
+        (
+            "the last version",
+            VersionAtEdge,
+            changed(|a| a.version = last),
+        ),
+    ]
+}
+
+/// Effects that may not be stored.
+fn refused_effects() -> Refused<Commit> {
+    use Rejection::*;
+
+    let emit = |target, id: &str| Commit::new().emit(target, Event::new(id, "K"));
     let mut timed = Event::new("f", "K");
     timed.created_time = Some("yesterday".to_owned());
-    let mut heavy = Event::new("f", "K");
-    heavy.data = deep(400);
     let mut spawn = SpawnIntent::new("c", "R");
     spawn.context = deep(400);
-    let version = |number| changed(|execution| execution.version = Version::new(number));
-    let context = |levels| changed(|execution| execution.context = deep(levels));
-    let late = changed(|execution| execution.finished_at = Some(f64::INFINITY));
-    let urgent = changed(|execution| execution.priority = 5);
-    let deferring = changed(|execution| execution.deferred.push(heavy.clone()));
-    let parent = changed(|execution| {
-        let mut child = ChildState::new("R");
-        child.result = deep(400);
-        execution.children.insert("c".to_owned(), child);
-    });
+    let nul = SpawnIntent::new("\0", "R");
     vec![
-        ("NUL in an id", Nul, named("a\0b"), Commit::new()),
-        ("only NUL", Nul, named("\0"), Commit::new()),
-        ("a reserved id", Reserved, named("seq:a"), Commit::new()),
+        ("NUL in a target", Nul, emit(Some("a\0b"), "f")),
+        ("a reserved target", Reserved, emit(Some("seq:"), "f")),
+        ("NUL in a child", Nul, Commit::new().spawn(nul)),
+        ("an empty event id", Empty, emit(None, "")),
+        ("an empty handled id", Empty, Commit::for_event("")),
         (
-            "NUL in a target",
-            Nul,
-            a(),
-            emit(Some("a\0b"), Event::new("f", "K")),
+            "a time of an event",
+            Malformed,
+            Commit::new().emit(None, timed),
         ),
-        (
-            "a reserved target",
-            Reserved,
-            a(),
-            emit(Some("seq:"), Event::new("f", "K")),
-        ),
-        (
-            "NUL in a child",
-            Nul,
-            a(),
-            Commit::new().spawn(SpawnIntent::new("\0", "R")),
-        ),
-        (
-            "an empty event id",
-            Empty,
-            a(),
-            emit(None, Event::new("", "K")),
-        ),
-        ("an empty handled id", Empty, a(), Commit::for_event("")),
-        ("a time of an event", Malformed, a(), emit(None, timed)),
-        ("a timer at NaN", NotFinite, a(), timers([f64::NAN])),
+        ("a timer at NaN", NotFinite, timers([f64::NAN])),
         (
             "a timer at infinity",
             NotFinite,
-            a(),
             timers([1.0, f64::INFINITY]),
         ),
         (
             "a timer before all time",
             NotFinite,
-            a(),
             timers([f64::NEG_INFINITY]),
         ),
-        ("a time of an execution", NotFinite, late, Commit::new()),
-        ("a priority", OutOfRange, urgent, Commit::new()),
-        ("a deep context", TooDeep, context(400), Commit::new()),
-        ("a deep event", TooDeep, a(), emit(None, heavy)),
-        ("a deep deferred event", TooDeep, deferring, Commit::new()),
-        ("a deep result", TooDeep, parent, Commit::new()),
-        ("a deep spawn", TooDeep, a(), Commit::new().spawn(spawn)),
-        ("a deep step", TooDeep, a(), Commit::new().trace(deep(400))),
-        (
-            "the last version",
-            VersionAtEdge,
-            version((1 << 53) - 1),
-            Commit::new(),
-        ),
+        ("a deep event", TooDeep, Commit::new().emit(None, heavy())),
+        ("a deep spawn", TooDeep, Commit::new().spawn(spawn)),
+        ("a deep step", TooDeep, Commit::new().trace(deep(400))),
     ]
+}
+
+/// Documents and effects that may not be stored.
+fn refused_commits() -> Vec<(&'static str, Rejection, Execution, Commit)> {
+    let documents = refused_documents().into_iter();
+    let documents =
+        documents.map(|(about, reason, document)| (about, reason, document, Commit::new()));
+    let effects = refused_effects().into_iter();
+    let effects = effects.map(|(about, reason, commit)| (about, reason, changed(|_| {}), commit));
+    documents.chain(effects).collect()
 }
 
 #[test]
@@ -180,7 +196,6 @@ fn a_commit_of_what_can_not_be_stored_is_refused_before_anything_is_written() {
 fn every_other_call_refuses_what_it_can_not_do() {
     use Rejection::*;
 
-    type Call = fn(&mut Twin) -> Outcome;
     let calls: [(&str, Rejection, Call); 16] = [
         ("a timer's id", Nul, |s| {
             s.delete_timer("a\0", "P", 1.0).map(drop)
@@ -321,8 +336,10 @@ fn odd_but_valid_input_comes_back_as_it_went_in() {
     });
 }
 
+type Call = fn(&mut Twin) -> Outcome;
+
 /// Every call of a store, on an execution `a` at version 1.
-const CALLS: [(&str, fn(&mut Twin) -> Outcome); 24] = [
+const CALLS: [(&str, Call); 24] = [
     ("commit", |s| {
         let commit = Commit::for_event("f")
             .emit(None, Event::new("f", "K"))

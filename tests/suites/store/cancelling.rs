@@ -138,8 +138,10 @@ enum Leaves {
 
 use Leaves::{AllOrNothing, Nothing, Part};
 
+type Call = for<'s> fn(&'s mut Store) -> Work<'s>;
+
 /// Every call of a store that may write or read, on what [`seeded`] has stored.
-const CALLS: [(&str, Leaves, for<'s> fn(&'s mut Store) -> Work<'s>); 30] = [
+const CALLS: [(&str, Leaves, Call); 30] = [
     ("save", AllOrNothing, |s| {
         Box::pin(async { s.save(&mut at_version_1("a")).await.map(drop) })
     }),
@@ -272,7 +274,9 @@ fn settled(mut keyspace: Keyspace) -> Keyspace {
     };
     keyspace.retain(|key, _| !is_counter(key));
     if let Some(Held::Zset(index)) = keyspace.get_mut(&Bytes(b"stm:index".to_vec())) {
-        index.iter_mut().for_each(|(_, time)| *time = 0.0);
+        for (_, time) in index.iter_mut() {
+            *time = 0.0;
+        }
         index.sort_by(|a, b| a.0.cmp(&b.0));
     }
     keyspace

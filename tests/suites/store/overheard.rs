@@ -1,7 +1,7 @@
 //! Everything that a piece of work tells in spans, events and metrics, as lines of text.
 
 use std::{
-    fmt,
+    fmt::{self, Write},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -54,7 +54,7 @@ impl Overheard {
     fn figure(&self, key: &Key) -> Arc<Figure> {
         let mut name = key.name().to_owned();
         for label in key.labels() {
-            name += &format!(" {}={}", label.key(), label.value());
+            write!(name, " {}={}", label.key(), label.value()).unwrap();
         }
         Arc::new(Figure {
             overheard: self.clone(),
@@ -136,11 +136,11 @@ struct Fields(String);
 
 impl Visit for Fields {
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.0 += &format!(" {}={value}", field.name());
+        write!(self.0, " {}={value}", field.name()).unwrap();
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0 += &format!(" {}={value:?}", field.name());
+        write!(self.0, " {}={value:?}", field.name()).unwrap();
     }
 }
 

@@ -248,7 +248,7 @@ fn requests(
     seen: &AtomicUsize,
     cut: &AtomicBool,
 ) {
-    let mut bytes = [0; 65_536];
+    let mut bytes = [0; 4_096];
     while let Ok(count @ 1..) = client.read(&mut bytes) {
         let part = &bytes[..count];
         if part.windows(7).any(|word| word == b"EVALSHA")
@@ -264,7 +264,7 @@ fn requests(
 }
 
 fn replies((mut client, mut server): (TcpStream, TcpStream), cut: &AtomicBool) {
-    let mut bytes = [0; 65_536];
+    let mut bytes = [0; 4_096];
     while let Ok(count @ 1..) = server.read(&mut bytes) {
         if cut.load(Ordering::SeqCst) || client.write_all(&bytes[..count]).is_err() {
             break;
