@@ -273,7 +273,7 @@ pub struct SweptPage {
 /// How much waits in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Waiting {
+pub struct WaitingCounts {
     /// Events to deliver.
     pub outbox: u64,
     /// Executions to start.

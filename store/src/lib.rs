@@ -87,7 +87,7 @@ pub use self::{
     document::{Document, Forkable, RowTail},
     entry::{
         Cursor, DueTimer, ExecutionPage, ExecutionSummary, ListFilter, OrderedCursor, OrderedPage,
-        OutboxEntry, SpawnEntry, Sweep, SweptPage, Undated, UnreadableRow, Waiting,
+        OutboxEntry, SpawnEntry, Sweep, SweptPage, Undated, UnreadableRow, WaitingCounts,
     },
     error::{FailedCommand, Rejection, StoreError, Unfit},
     execution::{ChildState, Event, Execution, Status, Unknown, Version},

@@ -21,7 +21,6 @@ use crate::{
 };
 
 pub(crate) use self::host::Blocking;
-pub use self::records::Executions;
 pub use self::{
     records::Executions,
     source::{Exclusive, Reopening},

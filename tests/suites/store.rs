@@ -42,12 +42,12 @@ mod meddling;
 mod naive;
 #[path = "store/numbers.rs"]
 mod numbers;
-#[path = "store/pages.rs"]
-mod pages;
 #[path = "store/observing.rs"]
 mod observing;
 #[path = "store/overheard.rs"]
 mod overheard;
+#[path = "store/pages.rs"]
+mod pages;
 #[path = "store/pools.rs"]
 mod pools;
 #[path = "store/purge.rs"]

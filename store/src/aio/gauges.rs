@@ -1,7 +1,7 @@
 //! Gauges of what waits.
 
 use crate::{
-    AsyncRedisStore, StoreError, Waiting,
+    AsyncRedisStore, StoreError, WaitingCounts,
     aio::Connections,
     observe::{gauge_groups, gauge_waiting},
     transport::{AsyncRedisTransport, Backlog},
@@ -15,7 +15,7 @@ impl<P: Connections> AsyncRedisStore<P> {
     /// As there; the gauges then stay as they were.
     ///
     /// A dropped future has changed nothing; the gauges stay as they were.
-    pub async fn record_backlog(&mut self, now_s: f64) -> Result<Waiting, StoreError> {
+    pub async fn record_backlog(&mut self, now_s: f64) -> Result<WaitingCounts, StoreError> {
         let waiting = self.count_waiting(now_s).await?;
         gauge_waiting(self.link.observer.name(), &waiting);
         Ok(waiting)

@@ -11,7 +11,7 @@ use metrics::{
 };
 
 use super::Outcome;
-use crate::{Waiting, transport::Backlog};
+use crate::{WaitingCounts, transport::Backlog};
 
 const CALLS: &str = "store_calls_total";
 const ROUND_TRIPS: &str = "store_round_trips_total";
@@ -101,7 +101,7 @@ pub(super) fn count(
     histogram!(TIME, "store" => store, "operation" => operation).record(taken.as_secs_f64());
 }
 
-pub(crate) fn gauge_waiting(store: &'static str, waiting: &Waiting) {
+pub(crate) fn gauge_waiting(store: &'static str, waiting: &WaitingCounts) {
     gauge!(OUTBOX, "store" => store).set(waiting.outbox as f64);
     gauge!(SPAWNS, "store" => store).set(waiting.spawns as f64);
     gauge!(TIMERS, "store" => store).set(waiting.due_timers as f64);

@@ -64,7 +64,8 @@ impl Observer {
         }
     }
 
-    /// Counts that a call of this name is tried again: for loops of one's own, since no call tries again by itself.
+    /// Counts that a call of this name is tried again: for loops of one's own. `with_retry` and the worker count by
+    /// themselves, as retries of `commit`.
     pub fn retried(&self, operation: &'static str) {
         figures::retried(self.name, operation);
     }

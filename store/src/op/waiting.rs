@@ -3,7 +3,7 @@
 use redis::cmd;
 
 use super::{Batch, Operation, Replies, Step, reply};
-use crate::{Rejection, Settings, StoreError, Waiting, codec};
+use crate::{Rejection, Settings, StoreError, WaitingCounts, codec};
 
 /// `HLEN` of outbox and spawns, `ZCOUNT` of timers: how much waits, at a cost that does not depend on it.
 #[derive(Debug)]
@@ -35,9 +35,9 @@ impl CountWaiting {
 impl Operation for CountWaiting {
     const NAME: &'static str = "count_waiting";
 
-    type Output = Waiting;
+    type Output = WaitingCounts;
 
-    fn step(&mut self, replies: Replies) -> Step<Waiting> {
+    fn step(&mut self, replies: Replies) -> Step<WaitingCounts> {
         let [outbox, spawns, timers] = &self.keys;
         if let Replies::Start = replies {
             let mut due = cmd("ZCOUNT");
@@ -54,7 +54,7 @@ impl Operation for CountWaiting {
             count.ok_or_else(|| reply::unexpected(command))
         };
         Step::Done(replies.harmless().and_then(|[events, starts, due]| {
-            Ok(Waiting {
+            Ok(WaitingCounts {
                 outbox: count(events, "HLEN", outbox)?,
                 spawns: count(starts, "HLEN", spawns)?,
                 due_timers: count(due, "ZCOUNT", timers)?,

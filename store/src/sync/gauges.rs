@@ -1,7 +1,7 @@
 //! Gauges of what waits.
 
 use crate::{
-    RedisStore, StoreError, Waiting,
+    RedisStore, StoreError, WaitingCounts,
     observe::{gauge_groups, gauge_waiting},
     sync::Connections,
     transport::{Backlog, RedisTransport},
@@ -13,7 +13,7 @@ impl<P: Connections> RedisStore<P> {
     ///
     /// # Errors
     /// As there; the gauges then stay as they were.
-    pub fn record_backlog(&mut self, now_s: f64) -> Result<Waiting, StoreError> {
+    pub fn record_backlog(&mut self, now_s: f64) -> Result<WaitingCounts, StoreError> {
         let waiting = self.count_waiting(now_s)?;
         gauge_waiting(self.link.observer.name(), &waiting);
         Ok(waiting)

@@ -14,6 +14,7 @@ use store::{
     AsyncRedisStore, Commit, CommitPath, Cursor, Event, Execution, Index, ListFilter, Listing,
     Settings, SpawnIntent, Status, StoreError, Sweep, TimerOp, Version, aio,
     cluster::aio::Cluster,
+    relay::PageStart,
     sharded::{AsyncShardedStore, Partitions},
     transport::{AsyncRedisTransport, Clock, Lease, Priority},
 };
@@ -141,7 +142,26 @@ use Leaves::{AllOrNothing, Nothing, Part};
 type Call = for<'s> fn(&'s mut Store) -> Work<'s>;
 
 /// Every call of a store that may write or read, on what [`seeded`] has stored.
-const CALLS: [(&str, Leaves, Call); 30] = [
+const CALLS: [(&str, Leaves, Call); 35] = [
+    ("waiting", Nothing, |s| {
+        Box::pin(async { s.waiting().await.map(drop) })
+    }),
+    ("outbox_page", Nothing, |s| {
+        Box::pin(async { s.outbox_page(PageStart::Anywhere, 9).await.map(drop) })
+    }),
+    ("spawns_page", Nothing, |s| {
+        Box::pin(async { s.spawns_page(PageStart::Anywhere, 9).await.map(drop) })
+    }),
+    ("due_timers_page", Nothing, |s| {
+        Box::pin(async {
+            s.due_timers_page(9.0, PageStart::Anywhere, 9)
+                .await
+                .map(drop)
+        })
+    }),
+    ("repair_counters", AllOrNothing, |s| {
+        Box::pin(async { s.repair_counters().await.map(drop) })
+    }),
     ("save", AllOrNothing, |s| {
         Box::pin(async { s.save(&mut at_version_1("a")).await.map(drop) })
     }),

@@ -10,8 +10,9 @@ use std::{
 
 use serde_json::{Map, Value as Json, json};
 use store::{
-    Commit, CommitPath, Event, Execution, ListFilter, Listing, Observer, ObserverClock, Settings,
-    SpawnIntent, StoreError, Sweep, TimerOp, Version, describe_metrics, op, transport::Priority,
+    Commit, CommitPath, Decision, Event, Execution, ListFilter, Listing, Observer, ObserverClock,
+    RetryPolicy, Round, Settings, SpawnIntent, StoreError, Sweep, TimerOp, Version,
+    describe_metrics, op, transport::Priority,
 };
 
 use crate::{
@@ -20,6 +21,7 @@ use crate::{
     overheard::{about, overhear},
     transport::Courier,
     twin::{Side, Twin, with_each},
+    twin_relay::Pauses,
 };
 
 impl Twin {
@@ -30,7 +32,7 @@ impl Twin {
         }
     }
 
-    fn record_backlog(&mut self, now_s: f64) -> Result<store::Waiting, StoreError> {
+    fn record_backlog(&mut self, now_s: f64) -> Result<store::WaitingCounts, StoreError> {
         match self {
             Self::Sync(store) => store.record_backlog(now_s),
             Self::Async(runtime, store) => runtime.block_on(store.record_backlog(now_s)),
@@ -361,6 +363,28 @@ fn what_waits_is_a_gauge_when_it_is_asked_for() {
         let ready = "store_groups_ready store=store priority=4: 1".to_owned();
         let all = "store_groups_waiting store=store priority=4: 2".to_owned();
         assert!(told.contains(&ready) && told.contains(&all), "{told:#?}");
+    });
+}
+
+#[test]
+fn a_round_after_the_first_is_counted_as_a_retry() {
+    with_each(|backend, side| {
+        let mut store = side.store(backend);
+        store.save(&mut Execution::new("a", "d")).unwrap();
+        let policy = RetryPolicy::default().attempts(3);
+        let told = overhear(|| {
+            let decide = |execution: &mut Execution, _: &Round| {
+                // A rival is faster, every time.
+                let mut rival = Side::Sync.store(backend);
+                rival.save(&mut execution.clone()).unwrap();
+                Decision::Commit(Commit::new())
+            };
+            store
+                .with_retry("a", &policy, &Pauses::default(), decide)
+                .unwrap_err();
+        });
+        let line = "store_retries_total store=store operation=commit: 1";
+        assert_eq!(about(&told, "store_retries_total"), [line; 2]);
     });
 }
 
