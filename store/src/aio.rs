@@ -9,11 +9,14 @@
 //! A call whose future is dropped was sent, or not: as with a lost reply, load to know. A watch that it may have left is
 //! taken back before the next commit that watches.
 
+#[cfg(feature = "metrics")]
+mod gauges;
 mod host;
 mod records;
 mod relay;
 mod source;
 mod trace;
+mod waiting;
 
 use std::future::Future;
 
@@ -28,6 +31,7 @@ use crate::{
     Settings, SpawnEntry, StoreError,
     driver::{Entry, NOT_ONE_CONNECTION, Pinning, forgets_watches, one_slot, replies_of},
     keys::Keys,
+    observe::{Call, Observer},
     op::{self, Batch, Channel, Operation, Replies, Step},
 };
 
@@ -51,6 +55,11 @@ pub trait Connections: Send {
 
     /// A batch on this channel got no reply.
     fn lost(&mut self, channel: Channel);
+
+    /// An operation is over, and the pinned connection carries no watch: this is the moment to give connections back to a
+    /// pool. Not called while the pinned one is suspected of carrying one; then [`Connections::renew`] is, before it is used
+    /// again. A source that is dropped before must not give it back.
+    fn done(&mut self) {}
 
     /// From now on operations use these keys; called before each of a store's.
     ///
@@ -115,6 +124,7 @@ where
 pub struct Link<P> {
     connections: P,
     tainted: bool,
+    pub(crate) observer: Observer,
 }
 
 impl<P: Connections> Link<P> {
@@ -123,6 +133,7 @@ impl<P: Connections> Link<P> {
         Self {
             connections,
             tainted: false,
+            observer: Observer::default(),
         }
     }
 
@@ -133,6 +144,29 @@ impl<P: Connections> Link<P> {
     pub fn aim(&mut self, settings: &Settings) -> Result<(), StoreError> {
         one_slot::<P::Shared>(settings.keys())?;
         self.connections.aim(settings.keys())
+    }
+
+    /// As [`Link::aim`] for an operation of this kind, and reported as one that was refused.
+    pub(crate) fn ready<O: Operation>(&mut self, settings: &Settings) -> Result<(), StoreError> {
+        let aimed = self.aim(settings);
+        self.built_as(O::NAME, aimed)
+    }
+
+    /// An operation; if its input was refused, that is reported.
+    pub(crate) fn built<O: Operation>(
+        &self,
+        built: Result<O, StoreError>,
+    ) -> Result<O, StoreError> {
+        self.built_as(O::NAME, built)
+    }
+
+    /// As [`Link::built`], under another name, and of anything that an operation needs.
+    pub(crate) fn built_as<T>(
+        &self,
+        name: &'static str,
+        built: Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.observer.built(name, built)
     }
 
     async fn exchange(&mut self, batch: &Batch, pinning: &mut Pinning) -> Replies {
@@ -181,7 +215,19 @@ async fn send(connection: &mut (impl ConnectionLike + Send), batch: &Batch) -> R
 /// Those of the operation, and [`StoreError::Invalid`] if it would watch over connections that change.
 pub async fn run<P: Connections, O: Operation>(
     link: &mut Link<P>,
+    operation: O,
+) -> Result<O::Output, StoreError> {
+    let mut call = link.observer.call(&operation);
+    let span = call.span();
+    let result = span.along(carry(link, operation, &mut call)).await;
+    call.end(&result);
+    result
+}
+
+async fn carry<P: Connections, O: Operation>(
+    link: &mut Link<P>,
     mut operation: O,
+    call: &mut Call,
 ) -> Result<O::Output, StoreError> {
     let mut pinning = Pinning::None;
     let mut replies = Replies::Start;
@@ -191,10 +237,13 @@ pub async fn run<P: Connections, O: Operation>(
                 if batch.channel() == Channel::Pinned && forgets_watches::<P::Pinned>() {
                     return Err(NOT_ONE_CONNECTION);
                 }
+                call.round_trip();
                 replies = link.exchange(&batch, &mut pinning).await;
             }
             Step::Done(result) => {
-                pinning.leave(&mut link.tainted);
+                if pinning.leave(&mut link.tainted) {
+                    link.connections.done();
+                }
                 return result;
             }
         }
@@ -293,6 +342,13 @@ impl<P: Connections> AsyncRedisStore<P> {
         }
     }
 
+    /// Sets who observes it.
+    #[must_use]
+    pub fn observed(mut self, observer: Observer) -> Self {
+        self.link.observer = observer;
+        self
+    }
+
     /// Replaces the settings.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
@@ -307,14 +363,18 @@ impl<P: Connections> AsyncRedisStore<P> {
 
     /// Runs an operation of one's own.
     ///
+    /// A dropped future leaves what the operation had sent by then; each says what that can be.
+    ///
     /// # Errors
     /// Those of the operation.
     pub async fn run<O: Operation>(&mut self, operation: O) -> Result<O::Output, StoreError> {
-        self.link.aim(&self.settings)?;
+        self.link.ready::<O>(&self.settings)?;
         run(&mut self.link, operation).await
     }
 
     /// The execution with this id, if there is one.
+    ///
+    /// A dropped future has changed nothing.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Io`].
@@ -325,6 +385,8 @@ impl<P: Connections> AsyncRedisStore<P> {
 
     /// As [`load`](Self::load), of a document of any kind.
     ///
+    /// A dropped future has changed nothing.
+    ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Io`].
     pub async fn load_as<D: Document>(&mut self, id: &str) -> Result<Option<D>, StoreError> {
@@ -333,6 +395,8 @@ impl<P: Connections> AsyncRedisStore<P> {
     }
 
     /// The execution with this id, and whether it has handled this event, in one round trip.
+    ///
+    /// A dropped future has changed nothing.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Io`].
@@ -346,6 +410,8 @@ impl<P: Connections> AsyncRedisStore<P> {
     }
 
     /// As [`load_for_event`](Self::load_for_event), of a document of any kind.
+    ///
+    /// A dropped future has changed nothing.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Io`].
@@ -382,7 +448,9 @@ impl<P: Connections> AsyncRedisStore<P> {
         document: &mut D,
         commit: &Commit,
     ) -> Result<Committed, StoreError> {
-        let operation = op::CommitOperation::new(&self.settings, document, commit)?;
+        let operation =
+            self.link
+                .built(op::CommitOperation::new(&self.settings, document, commit))?;
         let committed = self.run(operation).await?;
         committed.note(document);
         Ok(committed)
@@ -399,7 +467,8 @@ impl<P: Connections> AsyncRedisStore<P> {
         document: &mut D,
         commit: &Commit,
     ) -> Result<Committed, StoreError> {
-        let operation = op::CommitOperation::creating(&self.settings, document, commit)?;
+        let operation = op::CommitOperation::creating(&self.settings, document, commit);
+        let operation = self.link.built_as("create", operation)?;
         let committed = self.run(operation).await?;
         committed.note(document);
         Ok(committed)
@@ -421,7 +490,8 @@ impl<P: Connections> AsyncRedisStore<P> {
         document: &mut D,
         attempt: &Attempt,
     ) -> Result<Resolution, StoreError> {
-        op::Resolve::check(document, attempt)?;
+        let fits = op::Resolve::check(document, attempt);
+        self.link.built_as("resolve", fits)?;
         let operation = op::Resolve::new(&self.settings, attempt);
         let resolution = self.run(operation).await?;
         if let Resolution::Landed(committed) = &resolution {
@@ -432,6 +502,8 @@ impl<P: Connections> AsyncRedisStore<P> {
 
     /// All events that wait for delivery, oldest first.
     ///
+    /// A dropped future has changed nothing.
+    ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Io`].
     pub async fn pending_outbox(&mut self) -> Result<Vec<OutboxEntry>, StoreError> {
@@ -440,6 +512,8 @@ impl<P: Connections> AsyncRedisStore<P> {
     }
 
     /// Takes a delivered event off the outbox; whether it was there.
+    ///
+    /// A dropped future has taken it off or not; asking again is harmless.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -450,6 +524,8 @@ impl<P: Connections> AsyncRedisStore<P> {
 
     /// All executions that wait to be started, oldest first.
     ///
+    /// A dropped future has changed nothing.
+    ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Io`].
     pub async fn pending_spawns(&mut self) -> Result<Vec<SpawnEntry>, StoreError> {
@@ -458,6 +534,8 @@ impl<P: Connections> AsyncRedisStore<P> {
     }
 
     /// Takes a started execution off the list; whether it was there.
+    ///
+    /// A dropped future has taken it off or not; asking again is harmless.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -468,14 +546,18 @@ impl<P: Connections> AsyncRedisStore<P> {
 
     /// All timers whose time has come at this moment (seconds since the epoch), by time, then by name.
     ///
+    /// A dropped future has changed nothing.
+    ///
     /// # Errors
     /// [`StoreError::Invalid`] for NaN, [`StoreError::Corrupt`], [`StoreError::Io`].
     pub async fn due_timers(&mut self, now_s: f64) -> Result<Vec<DueTimer>, StoreError> {
-        let operation = op::DueTimers::new(&self.settings, now_s)?;
+        let operation = self.link.built(op::DueTimers::new(&self.settings, now_s))?;
         self.run(operation).await
     }
 
     /// Removes a timer if it still fires at this moment; whether it did. A timer that was moved meanwhile stays.
+    ///
+    /// A dropped future has removed it or not; asking again is harmless.
     ///
     /// # Errors
     /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Io`].
@@ -485,11 +567,15 @@ impl<P: Connections> AsyncRedisStore<P> {
         path: &str,
         fire_at_s: f64,
     ) -> Result<bool, StoreError> {
-        let operation = op::DeleteTimer::new(&self.settings, id, path, fire_at_s)?;
+        let operation =
+            self.link
+                .built(op::DeleteTimer::new(&self.settings, id, path, fire_at_s))?;
         self.run(operation).await
     }
 
     /// Gives the connections up.
+    ///
+    /// A dropped future has given them up as well.
     #[allow(
         clippy::unused_async,
         reason = "closing may have to wait for other kinds of connections"

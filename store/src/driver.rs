@@ -20,6 +20,8 @@ pub(crate) const RESPONSE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 pub(crate) enum Pinning {
     None,
     Held,
+    /// Its last batch ended in a refusal (of `UNWATCH`, of `EXEC`): it may go on, but the watch may still be there.
+    Doubted,
     Lost,
 }
 
@@ -34,7 +36,7 @@ impl Pinning {
     pub(crate) fn enter(&mut self, tainted: &mut bool) -> Entry {
         match self {
             Self::Lost => Entry::Lost,
-            Self::Held => Entry::Clean,
+            Self::Held | Self::Doubted => Entry::Clean,
             Self::None => {
                 *self = Self::Held;
                 if std::mem::replace(tainted, true) {
@@ -54,16 +56,32 @@ impl Pinning {
             Replies::Lost(_) => false,
             _ => channel == Channel::Shared,
         };
-        if *self == Self::Held && !known {
+        if !matches!(self, Self::Held | Self::Doubted) {
+            return;
+        }
+        if !known {
             *self = Self::Lost;
+        } else if let (Channel::Pinned, Replies::Received(values)) = (channel, replies) {
+            *self = if ends_in_refusal(values) {
+                Self::Doubted
+            } else {
+                Self::Held
+            };
         }
     }
 
-    pub(crate) fn leave(self, tainted: &mut bool) {
+    /// At the end of an operation: whether the pinned connection is known to carry no watch.
+    pub(crate) fn leave(self, tainted: &mut bool) -> bool {
         if self == Self::Held {
             *tainted = false;
         }
+        !*tainted
     }
+}
+
+/// Whether the last command did not run. A transaction that is refused for what was queued has ended all the same.
+fn ends_in_refusal(values: &[Value]) -> bool {
+    matches!(values.last(), Some(Value::ServerError(error)) if error.code() != "EXECABORT")
 }
 
 /// What a connection's answer to a batch of `count` commands means.
@@ -114,6 +132,28 @@ pub(crate) fn one_slot<C>(keys: &Keys) -> Result<(), StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_connection_that_refused_to_unwatch_stays_suspected() {
+        let refusal = |code: &str| {
+            let parsed = redis::parse_redis_value(format!("-{code} no\r\n").as_bytes());
+            Replies::Received(vec![parsed.unwrap()])
+        };
+        for (replies, stays) in [
+            (Replies::Received(vec![Value::Okay]), false),
+            (refusal("EXECABORT"), false),
+            (refusal("NOPERM"), true),
+        ] {
+            let (mut tainted, mut pinning) = (false, Pinning::None);
+            assert!(matches!(pinning.enter(&mut tainted), Entry::Clean));
+            pinning.after(Channel::Pinned, &replies);
+            assert_eq!(pinning.leave(&mut tainted), !stays);
+            assert_eq!(tainted, stays);
+        }
+        // The next operation that only reads does not make it any better.
+        let mut tainted = true;
+        assert!(!Pinning::None.leave(&mut tainted) && tainted);
+    }
 
     #[test]
     fn connections_that_change_are_known_by_name() {

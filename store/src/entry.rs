@@ -270,6 +270,18 @@ pub struct SweptPage {
     pub next_cursor: Option<Cursor>,
 }
 
+/// How much waits in a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct WaitingCounts {
+    /// Events to deliver.
+    pub outbox: u64,
+    /// Executions to start.
+    pub spawns: u64,
+    /// Timers whose time has come.
+    pub due_timers: u64,
+}
+
 /// Where a listing goes on. Opaque: the numbers are the server's own and have no order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cursor(pub(crate) u64);

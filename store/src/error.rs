@@ -127,6 +127,24 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// Which of the kinds it is, in a word of snake case: for labels and counters.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Conflict { .. } => "conflict",
+            Self::AlreadyExists { .. } => "already_exists",
+            Self::Indeterminate { .. } => "indeterminate",
+            Self::Partial { .. } => "partial",
+            Self::Corrupt { .. } => "corrupt",
+            Self::Invalid { .. } => "invalid",
+            Self::Layout { .. } => "layout",
+            Self::Refused { .. } => "refused",
+            Self::Unfit { .. } => "unfit",
+            Self::Io { .. } => "io",
+        }
+    }
+}
+
 /// What makes a server unfit to hold executions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

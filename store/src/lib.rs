@@ -13,6 +13,7 @@
 //! * [`transport`]: queues of events beside the store, with the same drivers.
 //! * [`relay`]: pages of what commits leave behind, and its way into the queues.
 //! * `worker`: claim, load, decide, commit, relay, acknowledge. [`RetryPolicy`]: trying again within bounds.
+//! * `Observer` (features `tracing`, `metrics`): what is told about calls.
 //! * [`StoreError`]: what can go wrong, and whether trying again is safe.
 //!
 //! # Keys
@@ -49,6 +50,8 @@ mod error;
 mod execution;
 mod instance;
 mod listing;
+#[cfg(any(feature = "sync", feature = "async"))]
+mod observe;
 mod settings;
 
 #[cfg(feature = "async")]
@@ -71,6 +74,10 @@ pub mod worker;
 
 #[cfg(feature = "async")]
 pub use self::aio::AsyncRedisStore;
+#[cfg(any(feature = "sync", feature = "async"))]
+pub use self::observe::Observer;
+#[cfg(all(any(feature = "sync", feature = "async"), feature = "metrics"))]
+pub use self::observe::{Clock as ObserverClock, describe_metrics};
 #[cfg(feature = "sync")]
 pub use self::sync::RedisStore;
 pub use self::{
@@ -80,7 +87,7 @@ pub use self::{
     document::{Document, Forkable, RowTail},
     entry::{
         Cursor, DueTimer, ExecutionPage, ExecutionSummary, ListFilter, OrderedCursor, OrderedPage,
-        OutboxEntry, SpawnEntry, Sweep, SweptPage, Undated, UnreadableRow,
+        OutboxEntry, SpawnEntry, Sweep, SweptPage, Undated, UnreadableRow, WaitingCounts,
     },
     error::{FailedCommand, Rejection, StoreError, Unfit},
     execution::{ChildState, Event, Execution, Status, Unknown, Version},

@@ -1,27 +1,30 @@
 //! The blocking twin.
 
+#[cfg(feature = "metrics")]
+mod gauges;
 mod host;
 mod records;
 mod relay;
+mod source;
 mod trace;
+mod waiting;
 
-use std::{fmt, time::Duration};
-
-use redis::{ConnectionLike, RedisResult, cmd};
+use redis::{ConnectionLike, RedisResult};
 
 use crate::{
     Attempt, Commit, Committed, Document, DueTimer, Execution, OutboxEntry, Resolution, Seq,
     Settings, SpawnEntry, StoreError,
-    driver::{
-        Entry, NOT_ONE_CONNECTION, Pinning, RESPONSE_TIMEOUT_DEFAULT, forgets_watches, one_slot,
-        replies_of,
-    },
+    driver::{Entry, NOT_ONE_CONNECTION, Pinning, forgets_watches, one_slot, replies_of},
     keys::Keys,
+    observe::{Call, Observer},
     op::{self, Batch, Channel, Operation, Replies, Step},
 };
 
 pub(crate) use self::host::Blocking;
-pub use self::records::Executions;
+pub use self::{
+    records::Executions,
+    source::{Exclusive, Reopening},
+};
 
 /// Where a store's connections come from.
 pub trait Connections {
@@ -41,6 +44,11 @@ pub trait Connections {
 
     /// A batch on this channel got no reply.
     fn lost(&mut self, channel: Channel);
+
+    /// An operation is over, and the pinned connection carries no watch: this is the moment to give connections back to a
+    /// pool. Not called while the pinned one is suspected of carrying one; then [`Connections::renew`] is, before it is used
+    /// again. A source that is dropped before must not give it back.
+    fn done(&mut self) {}
 
     /// From now on operations use these keys; called before each of a store's.
     ///
@@ -65,125 +73,6 @@ pub trait Connections {
     }
 }
 
-/// One connection that belongs to the store and to nobody else.
-#[derive(Debug)]
-pub struct Exclusive<C>(C);
-
-impl<C: ConnectionLike> Exclusive<C> {
-    /// Takes a connection. It must be one connection: a [`redis::Client`], which opens a new one for each request,
-    /// can not carry a watch; commits that watch are refused over it.
-    pub fn new(connection: C) -> Self {
-        Self(connection)
-    }
-
-    fn open(&mut self) -> RedisResult<&mut C> {
-        // A closed connection has sent nothing: worth knowing, since a lost one may have.
-        if self.0.is_open() {
-            Ok(&mut self.0)
-        } else {
-            Err(op::protocol_error("connection is closed"))
-        }
-    }
-}
-
-impl<C: ConnectionLike> Connections for Exclusive<C> {
-    type Shared = C;
-    type Pinned = C;
-
-    fn shared(&mut self) -> RedisResult<&mut C> {
-        self.open()
-    }
-
-    fn pinned(&mut self) -> RedisResult<&mut C> {
-        self.open()
-    }
-
-    fn renew(&mut self) -> RedisResult<()> {
-        cmd("UNWATCH").query(self.open()?)
-    }
-
-    fn lost(&mut self, _: Channel) {}
-}
-
-/// One connection that is opened when it is needed, and again after it was lost; never in the middle of an operation that
-/// watches.
-pub struct Reopening {
-    client: redis::Client,
-    response_timeout: Duration,
-    connection: Option<redis::Connection>,
-}
-
-impl fmt::Debug for Reopening {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reopening")
-            .field("open", &self.connection.is_some())
-            .finish_non_exhaustive()
-    }
-}
-
-impl Reopening {
-    /// Of this client; nothing is opened yet. A reply is waited for five seconds.
-    pub fn new(client: redis::Client) -> Self {
-        Self {
-            client,
-            response_timeout: RESPONSE_TIMEOUT_DEFAULT,
-            connection: None,
-        }
-    }
-
-    /// Sets how long to wait for a reply, or for a connection, before it counts as lost.
-    #[must_use]
-    pub fn response_timeout(mut self, timeout: Duration) -> Self {
-        self.response_timeout = timeout;
-        self
-    }
-
-    fn open(&mut self) -> RedisResult<&mut redis::Connection> {
-        let connection = self
-            .client
-            .get_connection_with_timeout(self.response_timeout)?;
-        connection.set_read_timeout(Some(self.response_timeout))?;
-        connection.set_write_timeout(Some(self.response_timeout))?;
-        Ok(self.connection.insert(connection))
-    }
-}
-
-impl Connections for Reopening {
-    type Shared = redis::Connection;
-    type Pinned = redis::Connection;
-
-    fn shared(&mut self) -> RedisResult<&mut redis::Connection> {
-        if self
-            .connection
-            .as_ref()
-            .is_some_and(|connection| !connection.is_open())
-        {
-            self.connection = None;
-        }
-        self.pinned()
-    }
-
-    fn pinned(&mut self) -> RedisResult<&mut redis::Connection> {
-        match self.connection {
-            None => self.open(),
-            // Not opened again: an operation may count on a watch that went with it.
-            Some(ref connection) if !connection.is_open() => {
-                Err(op::protocol_error("connection is closed"))
-            }
-            Some(ref mut connection) => Ok(connection),
-        }
-    }
-
-    fn renew(&mut self) -> RedisResult<()> {
-        self.connection = None;
-        self.open().map(drop)
-    }
-
-    fn lost(&mut self, _: Channel) {
-        self.connection = None;
-    }
-}
-
 /// Runs an operation on one connection that nobody else uses meanwhile.
 ///
 /// # Errors
@@ -200,6 +89,7 @@ pub fn drive<C: ConnectionLike, O: Operation>(
 pub struct Link<P> {
     connections: P,
     tainted: bool,
+    pub(crate) observer: Observer,
 }
 
 impl<P: Connections> Link<P> {
@@ -208,6 +98,7 @@ impl<P: Connections> Link<P> {
         Self {
             connections,
             tainted: false,
+            observer: Observer::default(),
         }
     }
 
@@ -218,6 +109,29 @@ impl<P: Connections> Link<P> {
     pub fn aim(&mut self, settings: &Settings) -> Result<(), StoreError> {
         one_slot::<P::Shared>(settings.keys())?;
         self.connections.aim(settings.keys())
+    }
+
+    /// As [`Link::aim`] for an operation of this kind, and reported as one that was refused.
+    pub(crate) fn ready<O: Operation>(&mut self, settings: &Settings) -> Result<(), StoreError> {
+        let aimed = self.aim(settings);
+        self.built_as(O::NAME, aimed)
+    }
+
+    /// An operation; if its input was refused, that is reported.
+    pub(crate) fn built<O: Operation>(
+        &self,
+        built: Result<O, StoreError>,
+    ) -> Result<O, StoreError> {
+        self.built_as(O::NAME, built)
+    }
+
+    /// As [`Link::built`], under another name, and of anything that an operation needs.
+    pub(crate) fn built_as<T>(
+        &self,
+        name: &'static str,
+        built: Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.observer.built(name, built)
     }
 
     fn exchange(&mut self, batch: &Batch, pinning: &mut Pinning) -> Replies {
@@ -262,7 +176,19 @@ fn send(connection: &mut impl ConnectionLike, batch: &Batch) -> Replies {
 /// Those of the operation, and [`StoreError::Invalid`] if it would watch over connections that change.
 pub fn run<P: Connections, O: Operation>(
     link: &mut Link<P>,
+    operation: O,
+) -> Result<O::Output, StoreError> {
+    let mut call = link.observer.call(&operation);
+    let span = call.span();
+    let result = span.within(|| carry(link, operation, &mut call));
+    call.end(&result);
+    result
+}
+
+fn carry<P: Connections, O: Operation>(
+    link: &mut Link<P>,
     mut operation: O,
+    call: &mut Call,
 ) -> Result<O::Output, StoreError> {
     let mut pinning = Pinning::None;
     let mut replies = Replies::Start;
@@ -272,10 +198,13 @@ pub fn run<P: Connections, O: Operation>(
                 if batch.channel() == Channel::Pinned && forgets_watches::<P::Pinned>() {
                     return Err(NOT_ONE_CONNECTION);
                 }
+                call.round_trip();
                 replies = link.exchange(&batch, &mut pinning);
             }
             Step::Done(result) => {
-                pinning.leave(&mut link.tainted);
+                if pinning.leave(&mut link.tainted) {
+                    link.connections.done();
+                }
                 return result;
             }
         }
@@ -358,6 +287,13 @@ impl<P: Connections> RedisStore<P> {
         }
     }
 
+    /// Sets who observes it.
+    #[must_use]
+    pub fn observed(mut self, observer: Observer) -> Self {
+        self.link.observer = observer;
+        self
+    }
+
     /// Replaces the settings.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
@@ -375,7 +311,7 @@ impl<P: Connections> RedisStore<P> {
     /// # Errors
     /// Those of the operation.
     pub fn run<O: Operation>(&mut self, operation: O) -> Result<O::Output, StoreError> {
-        self.link.aim(&self.settings)?;
+        self.link.ready::<O>(&self.settings)?;
         run(&mut self.link, operation)
     }
 
@@ -443,7 +379,9 @@ impl<P: Connections> RedisStore<P> {
         document: &mut D,
         commit: &Commit,
     ) -> Result<Committed, StoreError> {
-        let operation = op::CommitOperation::new(&self.settings, document, commit)?;
+        let operation =
+            self.link
+                .built(op::CommitOperation::new(&self.settings, document, commit))?;
         let committed = self.run(operation)?;
         committed.note(document);
         Ok(committed)
@@ -458,7 +396,8 @@ impl<P: Connections> RedisStore<P> {
         document: &mut D,
         commit: &Commit,
     ) -> Result<Committed, StoreError> {
-        let operation = op::CommitOperation::creating(&self.settings, document, commit)?;
+        let operation = op::CommitOperation::creating(&self.settings, document, commit);
+        let operation = self.link.built_as("create", operation)?;
         let committed = self.run(operation)?;
         committed.note(document);
         Ok(committed)
@@ -478,7 +417,8 @@ impl<P: Connections> RedisStore<P> {
         document: &mut D,
         attempt: &Attempt,
     ) -> Result<Resolution, StoreError> {
-        op::Resolve::check(document, attempt)?;
+        let fits = op::Resolve::check(document, attempt);
+        self.link.built_as("resolve", fits)?;
         let operation = op::Resolve::new(&self.settings, attempt);
         let resolution = self.run(operation)?;
         if let Resolution::Landed(committed) = &resolution {
@@ -528,7 +468,7 @@ impl<P: Connections> RedisStore<P> {
     /// # Errors
     /// [`StoreError::Invalid`] for NaN, [`StoreError::Corrupt`], [`StoreError::Io`].
     pub fn due_timers(&mut self, now_s: f64) -> Result<Vec<DueTimer>, StoreError> {
-        let operation = op::DueTimers::new(&self.settings, now_s)?;
+        let operation = self.link.built(op::DueTimers::new(&self.settings, now_s))?;
         self.run(operation)
     }
 
@@ -542,7 +482,9 @@ impl<P: Connections> RedisStore<P> {
         path: &str,
         fire_at_s: f64,
     ) -> Result<bool, StoreError> {
-        let operation = op::DeleteTimer::new(&self.settings, id, path, fire_at_s)?;
+        let operation =
+            self.link
+                .built(op::DeleteTimer::new(&self.settings, id, path, fire_at_s))?;
         self.run(operation)
     }
 

@@ -10,6 +10,10 @@
 mod atomic;
 #[path = "store/backend.rs"]
 mod backend;
+#[path = "store/bad_input.rs"]
+mod bad_input;
+#[path = "store/cancelling.rs"]
+mod cancelling;
 #[path = "store/checks.rs"]
 mod checks;
 #[path = "store/commits.rs"]
@@ -38,8 +42,14 @@ mod meddling;
 mod naive;
 #[path = "store/numbers.rs"]
 mod numbers;
+#[path = "store/observing.rs"]
+mod observing;
+#[path = "store/overheard.rs"]
+mod overheard;
 #[path = "store/pages.rs"]
 mod pages;
+#[path = "store/pools.rs"]
+mod pools;
 #[path = "store/purge.rs"]
 mod purge;
 #[path = "store/relay.rs"]

@@ -33,6 +33,10 @@ where
         (self.pacing.sleep)(pause)
     }
 
+    fn retried(&mut self) {
+        self.link.observer.retried("commit");
+    }
+
     fn now(&mut self) -> Duration {
         self.pacing.now()
     }

@@ -11,6 +11,8 @@ impl AsyncRedisStore<Reopening> {
     /// As [`AsyncRedisStore::from_url`], with these settings, and asks the server at once whether it is fit. To skip the
     /// question, use [`AsyncRedisStore::from_url`]; to ask later, [`AsyncRedisStore::check`].
     ///
+    /// A dropped future has changed nothing.
+    ///
     /// # Errors
     /// As [`AsyncRedisStore::check`], and [`StoreError::Io`] for a malformed URL or a server that is not there.
     pub async fn connect(url: &str, settings: Settings) -> Result<Self, StoreError> {
@@ -24,6 +26,8 @@ impl<P: Connections> AsyncRedisStore<P> {
     /// Asks the server whether it would lose data or refuse commits as it is set up: evicts keys, is a replica, runs no
     /// scripts for this user. A store does not ask by itself; [`AsyncRedisStore::connect`] does.
     ///
+    /// A dropped future has changed nothing.
+    ///
     /// # Errors
     /// [`StoreError::Unfit`]; [`StoreError::Refused`] if this user may not even ask; [`StoreError::Io`]. Trying again is
     /// safe.
@@ -35,6 +39,8 @@ impl<P: Connections> AsyncRedisStore<P> {
     /// Where the execution with this id stands, if there is one: its summary, which takes less of its row to be in order
     /// than a load does.
     ///
+    /// A dropped future has changed nothing.
+    ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Io`]. Trying again is safe.
     pub async fn status(&mut self, id: &str) -> Result<Option<ExecutionSummary>, StoreError> {
@@ -43,6 +49,8 @@ impl<P: Connections> AsyncRedisStore<P> {
     }
 
     /// Whether the execution with this id has handled this event.
+    ///
+    /// A dropped future has changed nothing.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Io`].
@@ -62,11 +70,13 @@ impl<P: Connections> AsyncRedisStore<P> {
     ///
     /// A dropped future may have stored the copy or not.
     pub async fn fork(&mut self, id: &str, new_id: &str) -> Result<Option<Execution>, StoreError> {
-        let operation = op::Fork::new(&self.settings, id, new_id)?;
+        let operation = self.link.built(op::Fork::new(&self.settings, id, new_id))?;
         self.run(operation).await
     }
 
     /// As `fork`, for any kind of document.
+    ///
+    /// A dropped future may have stored the copy or not.
     ///
     /// # Errors
     /// As there.
@@ -75,7 +85,9 @@ impl<P: Connections> AsyncRedisStore<P> {
         id: &str,
         new_id: &str,
     ) -> Result<Option<D>, StoreError> {
-        let operation = op::Fork::<D>::of(&self.settings, id, new_id)?;
+        let operation = self
+            .link
+            .built(op::Fork::<D>::of(&self.settings, id, new_id))?;
         self.run(operation).await
     }
 
@@ -89,7 +101,9 @@ impl<P: Connections> AsyncRedisStore<P> {
     ///
     /// A dropped future may have removed something or not.
     pub async fn purge(&mut self, id: &str, expected: Version) -> Result<bool, StoreError> {
-        let operation = op::Purge::new(&self.settings, id, expected)?;
+        let operation = self
+            .link
+            .built(op::Purge::new(&self.settings, id, expected))?;
         self.run(operation).await
     }
 
@@ -107,11 +121,18 @@ impl<P: Connections> AsyncRedisStore<P> {
         limit: u32,
         cursor: Option<Cursor>,
     ) -> Result<SweptPage, StoreError> {
-        let operation = op::SweepFinished::new(&self.settings, sweep.clone(), limit, cursor)?;
+        let operation = self.link.built(op::SweepFinished::new(
+            &self.settings,
+            sweep.clone(),
+            limit,
+            cursor,
+        ))?;
         self.run(operation).await
     }
 
     /// The ids that begin with this text, each once, in order. All of them are held in memory.
+    ///
+    /// A dropped future has changed nothing.
     ///
     /// # Errors
     /// [`StoreError::Io`]. Trying again is safe.
@@ -121,6 +142,8 @@ impl<P: Connections> AsyncRedisStore<P> {
     }
 
     /// A page of the executions that match; see [`op::ListExecutions`] for what a page is. `limit` is a hint.
+    ///
+    /// A dropped future has changed nothing.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -137,6 +160,8 @@ impl<P: Connections> AsyncRedisStore<P> {
     /// A page of the executions in the order of their first commits, exactly `limit` of them while there are as many; only
     /// with [`Index::Ordered`](crate::Index::Ordered), whose conditions it shares.
     ///
+    /// A dropped future has changed nothing.
+    ///
     /// # Errors
     /// [`StoreError::Invalid`] for a limit of 0, [`StoreError::Corrupt`], [`StoreError::Io`]. Trying again is safe.
     pub async fn list_ordered(
@@ -145,7 +170,12 @@ impl<P: Connections> AsyncRedisStore<P> {
         limit: u32,
         cursor: Option<OrderedCursor>,
     ) -> Result<OrderedPage, StoreError> {
-        let operation = op::ListOrdered::new(&self.settings, filter.clone(), limit, cursor)?;
+        let operation = self.link.built(op::ListOrdered::new(
+            &self.settings,
+            filter.clone(),
+            limit,
+            cursor,
+        ))?;
         self.run(operation).await
     }
 

@@ -14,6 +14,8 @@ use crate::{
 impl<P: Connections> AsyncRedisStore<P> {
     /// How much waits, for a fixed price.
     ///
+    /// A dropped future has changed nothing.
+    ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Io`]; it only reads.
     pub async fn waiting(&mut self) -> Result<Waiting, StoreError> {
@@ -22,6 +24,8 @@ impl<P: Connections> AsyncRedisStore<P> {
     }
 
     /// A page of the events that wait for delivery.
+    ///
+    /// A dropped future has changed nothing.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] if there is no outbox in its place; [`StoreError::Io`]; it only reads.
@@ -36,6 +40,8 @@ impl<P: Connections> AsyncRedisStore<P> {
 
     /// A page of the executions that wait to be started.
     ///
+    /// A dropped future has changed nothing.
+    ///
     /// # Errors
     /// As for [`outbox_page`](Self::outbox_page).
     pub async fn spawns_page(
@@ -49,6 +55,8 @@ impl<P: Connections> AsyncRedisStore<P> {
 
     /// A page of the timers whose time has come at this moment (seconds since the epoch).
     ///
+    /// A dropped future has changed nothing.
+    ///
     /// # Errors
     /// [`StoreError::Invalid`] for NaN; else as for [`outbox_page`](Self::outbox_page).
     pub async fn due_timers_page(
@@ -57,11 +65,14 @@ impl<P: Connections> AsyncRedisStore<P> {
         start: PageStart,
         limit: u32,
     ) -> Result<RelayPage<DueTimer>, StoreError> {
-        let operation = TimersPage::new(&self.settings, now_s, start, limit)?;
+        let operation = TimersPage::new(&self.settings, now_s, start, limit);
+        let operation = self.link.built(operation)?;
         self.run(operation).await
     }
 
     /// Takes an entry of outbox or spawns off, if it is still the one that was read; whether it was. See [`AckEntry`].
+    ///
+    /// A dropped future has done it or not; asking again is harmless.
     ///
     /// # Errors
     /// [`StoreError::Refused`], [`StoreError::Io`]: try again.
@@ -72,6 +83,8 @@ impl<P: Connections> AsyncRedisStore<P> {
 
     /// Puts events of the outbox into the queues of the transport on the same Redis and takes them off, in one step; what
     /// became of each. See [`Deliver`].
+    ///
+    /// A dropped future has done it or not; asking again is harmless.
     ///
     /// # Errors
     /// [`StoreError::Invalid`], [`StoreError::Corrupt`] and [`StoreError::Refused`], nothing was delivered;
@@ -86,6 +99,8 @@ impl<P: Connections> AsyncRedisStore<P> {
 
     /// As [`deliver`](Self::deliver), of due timers: each causes a [`timeout_event`](crate::relay::timeout_event).
     ///
+    /// A dropped future has done it or not; asking again is harmless.
+    ///
     /// # Errors
     /// As for [`deliver`](Self::deliver).
     pub async fn fire(
@@ -98,6 +113,8 @@ impl<P: Connections> AsyncRedisStore<P> {
 
     /// Sets an entry aside that nobody can work off; whether it still was what was read. See [`Quarantine`].
     ///
+    /// A dropped future has done it or not; asking again is harmless.
+    ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Refused`]; [`StoreError::Io`]: try again.
     pub async fn quarantine(&mut self, poison: &Poison) -> Result<bool, StoreError> {
@@ -107,6 +124,8 @@ impl<P: Connections> AsyncRedisStore<P> {
 
     /// Raises counters that are behind what waits; to be called before the first commit after a start. See
     /// [`RepairCounters`].
+    ///
+    /// A dropped future has done it or not; asking again is harmless.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Refused`]; [`StoreError::Io`]: try again.

@@ -12,6 +12,8 @@ impl<P: Connections> AsyncRedisStore<P> {
 
     /// Adds a step to a trace outside of a commit; its own `index` is kept if it has one.
     ///
+    /// A dropped future has added it or not, and may have used up a number; asking again may add it twice.
+    ///
     /// # Errors
     /// [`StoreError::Invalid`], [`StoreError::Indeterminate`] if the reply was lost (a repetition may add it twice).
     pub async fn append_trace(
@@ -19,16 +21,20 @@ impl<P: Connections> AsyncRedisStore<P> {
         id: &str,
         step: &Map<String, Json>,
     ) -> Result<(), StoreError> {
-        let operation = op::AppendTrace::new(&self.settings, id, step)?;
+        let operation = self
+            .link
+            .built(op::AppendTrace::new(&self.settings, id, step))?;
         self.run(operation).await
     }
 
     /// The steps that the trace still holds, oldest first.
     ///
+    /// A dropped future has changed nothing.
+    ///
     /// # Errors
     /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Io`].
     pub async fn read_trace(&mut self, id: &str) -> Result<Vec<Map<String, Json>>, StoreError> {
-        let operation = op::ReadTrace::new(&self.settings, id)?;
+        let operation = self.link.built(op::ReadTrace::new(&self.settings, id))?;
         self.run(operation).await
     }
 }

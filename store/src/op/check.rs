@@ -66,6 +66,8 @@ fn line<'t>(info: &'t str, name: &str) -> Option<&'t str> {
 }
 
 impl Operation for Check {
+    const NAME: &'static str = "check";
+
     type Output = ();
 
     fn step(&mut self, replies: Replies) -> Step<()> {

@@ -1,7 +1,7 @@
 //! Which of the two ways a commit takes.
 
 use super::{CommitByScript, CommitByWatch, Operation, Replies, Step, Writes};
-use crate::{Attempt, Commit, CommitPath, Committed, Document, Settings, StoreError};
+use crate::{Attempt, Commit, CommitPath, Committed, Document, Settings, StoreError, Version};
 
 /// A commit on the path that the settings choose.
 #[derive(Debug)]
@@ -67,7 +67,23 @@ impl CommitOperation {
 }
 
 impl Operation for CommitOperation {
+    const NAME: &'static str = "commit";
+
     type Output = Committed;
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Script(commit) => commit.name(),
+            Self::Watch(commit) => commit.name(),
+        }
+    }
+
+    fn expected(&self) -> Option<Version> {
+        match self {
+            Self::Script(commit) => commit.expected(),
+            Self::Watch(commit) => commit.expected(),
+        }
+    }
 
     fn step(&mut self, replies: Replies) -> Step<Committed> {
         match self {

@@ -254,7 +254,17 @@ impl CommitByScript {
 }
 
 impl Operation for CommitByScript {
+    const NAME: &'static str = "commit";
+
     type Output = Committed;
+
+    fn name(&self) -> &'static str {
+        self.writes.name()
+    }
+
+    fn expected(&self) -> Option<Version> {
+        Some(self.writes.expected)
+    }
 
     fn step(&mut self, replies: Replies) -> Step<Committed> {
         match (self.state, replies) {

@@ -87,7 +87,17 @@ impl CommitByWatch {
 }
 
 impl Operation for CommitByWatch {
+    const NAME: &'static str = "commit";
+
     type Output = Committed;
+
+    fn name(&self) -> &'static str {
+        self.writes.name()
+    }
+
+    fn expected(&self) -> Option<Version> {
+        Some(self.writes.expected)
+    }
 
     fn step(&mut self, replies: Replies) -> Step<Committed> {
         match (std::mem::replace(&mut self.state, State::Over), replies) {

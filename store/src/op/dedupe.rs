@@ -23,6 +23,8 @@ impl IsProcessed {
 }
 
 impl Operation for IsProcessed {
+    const NAME: &'static str = "is_processed";
+
     type Output = bool;
 
     fn step(&mut self, replies: Replies) -> Step<bool> {

@@ -135,6 +135,8 @@ impl<D: Forkable> Fork<D> {
 }
 
 impl<D: Forkable> Operation for Fork<D> {
+    const NAME: &'static str = "fork";
+
     type Output = Option<D>;
 
     fn step(&mut self, replies: Replies) -> Step<Self::Output> {

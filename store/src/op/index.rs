@@ -169,6 +169,8 @@ impl ListOrdered {
 }
 
 impl Operation for ListOrdered {
+    const NAME: &'static str = "list_ordered";
+
     type Output = OrderedPage;
 
     fn step(&mut self, replies: Replies) -> Step<OrderedPage> {
@@ -313,6 +315,8 @@ impl RebuildIndex {
 }
 
 impl Operation for RebuildIndex {
+    const NAME: &'static str = "rebuild_index";
+
     type Output = u64;
 
     fn step(&mut self, replies: Replies) -> Step<u64> {

@@ -129,6 +129,8 @@ pub(super) fn own_summary(keys: &Keys, key: &[u8], row: &[u8]) -> Result<Executi
 }
 
 impl Operation for ListExecutions {
+    const NAME: &'static str = "list_executions";
+
     type Output = ExecutionPage;
 
     fn step(&mut self, replies: Replies) -> Step<ExecutionPage> {
@@ -176,6 +178,8 @@ impl IdsWithPrefix {
 }
 
 impl Operation for IdsWithPrefix {
+    const NAME: &'static str = "ids_with_prefix";
+
     type Output = Vec<String>;
 
     fn step(&mut self, replies: Replies) -> Step<Vec<String>> {

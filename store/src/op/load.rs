@@ -60,6 +60,8 @@ impl<D: Document> Load<D> {
 }
 
 impl<D: Document> Operation for Load<D> {
+    const NAME: &'static str = "load";
+
     type Output = Option<D>;
 
     fn step(&mut self, replies: Replies) -> Step<Self::Output> {
@@ -100,6 +102,8 @@ impl<D: Document> LoadForEvent<D> {
 }
 
 impl<D: Document> Operation for LoadForEvent<D> {
+    const NAME: &'static str = "load_for_event";
+
     type Output = Option<(D, bool)>;
 
     fn step(&mut self, replies: Replies) -> Step<Self::Output> {

@@ -46,6 +46,7 @@ mod sweep;
 mod timers;
 mod trace;
 pub mod validate;
+mod waiting;
 mod writes;
 
 use redis::{Cmd, Pipeline, RedisError, Value};
@@ -69,14 +70,28 @@ pub use self::{
     sweep::SweepFinished,
     timers::{DeleteTimer, DueTimers},
     trace::{AppendTrace, ReadTrace},
+    waiting::CountWaiting,
     writes::Writes,
 };
-use crate::StoreError;
+use crate::{StoreError, Version};
 
 /// One call of a store as a state machine.
 pub trait Operation {
+    /// What operations of this kind are called in spans and metrics, in snake case.
+    const NAME: &'static str = "custom";
+
     /// What the call hands back.
     type Output;
+
+    /// What this one is called, where those of a kind differ.
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    /// The version of the row that the call depends on, if it does on one.
+    fn expected(&self) -> Option<Version> {
+        None
+    }
 
     /// Takes the replies to the last batch ([`Replies::Start`] at first) and says what to send next or how it ended.
     ///

@@ -19,6 +19,8 @@ impl PendingOutbox {
 }
 
 impl Operation for PendingOutbox {
+    const NAME: &'static str = "pending_outbox";
+
     type Output = Vec<OutboxEntry>;
 
     fn step(&mut self, replies: Replies) -> Step<Self::Output> {
@@ -45,6 +47,8 @@ impl AckOutbox {
 }
 
 impl Operation for AckOutbox {
+    const NAME: &'static str = "ack_outbox";
+
     type Output = bool;
 
     fn step(&mut self, replies: Replies) -> Step<bool> {

@@ -194,6 +194,8 @@ impl Victim {
 }
 
 impl Operation for PurgeMany {
+    const NAME: &'static str = "purge_many";
+
     type Output = Vec<bool>;
 
     fn step(&mut self, replies: Replies) -> Step<Vec<bool>> {
@@ -261,6 +263,8 @@ impl Purge {
 }
 
 impl Operation for Purge {
+    const NAME: &'static str = "purge";
+
     type Output = bool;
 
     fn step(&mut self, replies: Replies) -> Step<bool> {

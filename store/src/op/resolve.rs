@@ -91,6 +91,8 @@ impl Resolve {
 }
 
 impl Operation for Resolve {
+    const NAME: &'static str = "resolve";
+
     type Output = Resolution;
 
     fn step(&mut self, replies: Replies) -> Step<Resolution> {

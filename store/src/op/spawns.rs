@@ -19,6 +19,8 @@ impl PendingSpawns {
 }
 
 impl Operation for PendingSpawns {
+    const NAME: &'static str = "pending_spawns";
+
     type Output = Vec<SpawnEntry>;
 
     fn step(&mut self, replies: Replies) -> Step<Self::Output> {
@@ -45,6 +47,8 @@ impl AckSpawn {
 }
 
 impl Operation for AckSpawn {
+    const NAME: &'static str = "ack_spawn";
+
     type Output = bool;
 
     fn step(&mut self, replies: Replies) -> Step<bool> {

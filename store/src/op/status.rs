@@ -39,6 +39,8 @@ impl LoadStatus {
 }
 
 impl Operation for LoadStatus {
+    const NAME: &'static str = "status";
+
     type Output = Option<ExecutionSummary>;
 
     fn step(&mut self, replies: Replies) -> Step<Self::Output> {

@@ -104,6 +104,8 @@ impl SweepFinished {
 }
 
 impl Operation for SweepFinished {
+    const NAME: &'static str = "sweep_finished";
+
     type Output = SweptPage;
 
     fn step(&mut self, replies: Replies) -> Step<SweptPage> {

@@ -44,6 +44,8 @@ impl DueTimers {
 }
 
 impl Operation for DueTimers {
+    const NAME: &'static str = "due_timers";
+
     type Output = Vec<DueTimer>;
 
     fn step(&mut self, replies: Replies) -> Step<Self::Output> {
@@ -99,6 +101,8 @@ impl DeleteTimer {
 }
 
 impl Operation for DeleteTimer {
+    const NAME: &'static str = "delete_timer";
+
     type Output = bool;
 
     fn step(&mut self, replies: Replies) -> Step<bool> {

@@ -83,6 +83,8 @@ impl AppendTrace {
 }
 
 impl Operation for AppendTrace {
+    const NAME: &'static str = "append_trace";
+
     type Output = ();
 
     fn step(&mut self, replies: Replies) -> Step<()> {
@@ -138,6 +140,8 @@ impl ReadTrace {
 }
 
 impl Operation for ReadTrace {
+    const NAME: &'static str = "read_trace";
+
     type Output = Vec<Map<String, Value>>;
 
     fn step(&mut self, replies: Replies) -> Step<Self::Output> {

@@ -138,6 +138,11 @@ impl Writes {
         Ok(writes)
     }
 
+    /// What the call is called.
+    pub(super) fn name(&self) -> &'static str {
+        if self.is_creation { "create" } else { "commit" }
+    }
+
     /// The keys that live and die with the row.
     pub(super) fn companions(&self) -> [String; 3] {
         let (keys, id) = (&self.keys, &self.id);

@@ -33,6 +33,8 @@ impl AckEntry {
 }
 
 impl Operation for AckEntry {
+    const NAME: &'static str = "ack_entry";
+
     type Output = bool;
 
     fn step(&mut self, replies: Replies) -> Step<bool> {

@@ -108,6 +108,8 @@ impl RepairCounters {
 }
 
 impl Operation for RepairCounters {
+    const NAME: &'static str = "repair_counters";
+
     type Output = Repaired;
 
     fn step(&mut self, replies: Replies) -> Step<Repaired> {

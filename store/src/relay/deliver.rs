@@ -105,6 +105,8 @@ impl Deliver {
 }
 
 impl Operation for Deliver {
+    const NAME: &'static str = "deliver";
+
     type Output = Vec<Delivered>;
 
     fn step(&mut self, replies: Replies) -> Step<Self::Output> {

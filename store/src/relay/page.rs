@@ -272,6 +272,8 @@ impl<E: Entry> EntryPage<E> {
 }
 
 impl<E: Entry> Operation for EntryPage<E> {
+    const NAME: &'static str = "entry_page";
+
     type Output = RelayPage<E>;
 
     fn step(&mut self, replies: Replies) -> Step<Self::Output> {

@@ -129,6 +129,8 @@ impl Quarantine {
 }
 
 impl Operation for Quarantine {
+    const NAME: &'static str = "quarantine";
+
     type Output = bool;
 
     fn step(&mut self, replies: Replies) -> Step<bool> {

@@ -62,6 +62,8 @@ impl Probe {
 }
 
 impl Operation for Probe {
+    const NAME: &'static str = "probe";
+
     type Output = Waiting;
 
     fn step(&mut self, replies: Replies) -> Step<Waiting> {

@@ -125,6 +125,8 @@ impl TimersPage {
 }
 
 impl Operation for TimersPage {
+    const NAME: &'static str = "timers_page";
+
     type Output = RelayPage<DueTimer>;
 
     fn step(&mut self, replies: Replies) -> Step<Self::Output> {

@@ -19,6 +19,9 @@ pub(crate) trait Host {
 
     fn sleep(&mut self, pause: Duration) -> impl Future<Output = ()> + Send;
 
+    /// The flow begins anew.
+    fn retried(&mut self);
+
     fn now(&mut self) -> Duration;
 
     fn draw(&mut self) -> u64;

@@ -50,6 +50,7 @@ where
         };
         flow.last_error = Some(error);
         host.sleep(pause).await;
+        host.retried();
     }
 }
 

@@ -36,6 +36,8 @@ impl<P: Connections> AsyncShardedStore<P> {
     /// Over these connections. The number of partitions is noted in Redis by the first who opens the store, and is the same for
     /// ever.
     ///
+    /// A dropped future has noted the number or not.
+    ///
     /// # Errors
     /// [`StoreError::Invalid`] for a prefix with braces, [`StoreError::Layout`] if the store has another number of partitions,
     /// [`StoreError::Corrupt`], [`StoreError::Refused`], [`StoreError::Io`]: try again.
@@ -159,7 +161,7 @@ impl<P: Connections> AsyncShardedStore<P> {
     /// A page of one partition, from all of them in turn; see [`AsyncRedisStore::list_executions`].
     ///
     /// # Errors
-    /// As there, and [`StoreError::Invalid`] for a cursor of another store.
+    /// As there, and [`StoreError::Invalid`] for a cursor of another store. A dropped future is as there, too.
     pub async fn list_executions(
         &mut self,
         filter: &ListFilter,

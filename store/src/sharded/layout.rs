@@ -145,6 +145,8 @@ pub struct RecordLayout {
 }
 
 impl Operation for RecordLayout {
+    const NAME: &'static str = "record_layout";
+
     type Output = ();
 
     fn step(&mut self, replies: Replies) -> Step<()> {

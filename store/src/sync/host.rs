@@ -32,6 +32,10 @@ impl<P: Connections, S: FnMut(Duration)> Host for Blocking<'_, P, S> {
         ready(())
     }
 
+    fn retried(&mut self) {
+        self.link.observer.retried("commit");
+    }
+
     fn now(&mut self) -> Duration {
         self.pacing.now()
     }

@@ -59,7 +59,7 @@ impl<P: Connections> RedisStore<P> {
     /// not be written. [`StoreError::Indeterminate`] if the reply was lost: the copy is stored wholly or not at all, a
     /// load of the new id tells.
     pub fn fork(&mut self, id: &str, new_id: &str) -> Result<Option<Execution>, StoreError> {
-        let operation = op::Fork::new(&self.settings, id, new_id)?;
+        let operation = self.link.built(op::Fork::new(&self.settings, id, new_id))?;
         self.run(operation)
     }
 
@@ -72,7 +72,9 @@ impl<P: Connections> RedisStore<P> {
         id: &str,
         new_id: &str,
     ) -> Result<Option<D>, StoreError> {
-        let operation = op::Fork::<D>::of(&self.settings, id, new_id)?;
+        let operation = self
+            .link
+            .built(op::Fork::<D>::of(&self.settings, id, new_id))?;
         self.run(operation)
     }
 
@@ -84,7 +86,9 @@ impl<P: Connections> RedisStore<P> {
     /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Refused`], [`StoreError::Io`]. Trying again is safe;
     /// after a lost reply the answer may be no although the first attempt removed it.
     pub fn purge(&mut self, id: &str, expected: Version) -> Result<bool, StoreError> {
-        let operation = op::Purge::new(&self.settings, id, expected)?;
+        let operation = self
+            .link
+            .built(op::Purge::new(&self.settings, id, expected))?;
         self.run(operation)
     }
 
@@ -100,7 +104,12 @@ impl<P: Connections> RedisStore<P> {
         limit: u32,
         cursor: Option<Cursor>,
     ) -> Result<SweptPage, StoreError> {
-        let operation = op::SweepFinished::new(&self.settings, sweep.clone(), limit, cursor)?;
+        let operation = self.link.built(op::SweepFinished::new(
+            &self.settings,
+            sweep.clone(),
+            limit,
+            cursor,
+        ))?;
         self.run(operation)
     }
 
@@ -138,7 +147,12 @@ impl<P: Connections> RedisStore<P> {
         limit: u32,
         cursor: Option<OrderedCursor>,
     ) -> Result<OrderedPage, StoreError> {
-        let operation = op::ListOrdered::new(&self.settings, filter.clone(), limit, cursor)?;
+        let operation = self.link.built(op::ListOrdered::new(
+            &self.settings,
+            filter.clone(),
+            limit,
+            cursor,
+        ))?;
         self.run(operation)
     }
 

@@ -56,7 +56,8 @@ impl<P: Connections> RedisStore<P> {
         start: PageStart,
         limit: u32,
     ) -> Result<RelayPage<DueTimer>, StoreError> {
-        let operation = TimersPage::new(&self.settings, now_s, start, limit)?;
+        let operation = TimersPage::new(&self.settings, now_s, start, limit);
+        let operation = self.link.built(operation)?;
         self.run(operation)
     }
 

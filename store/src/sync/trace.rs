@@ -15,7 +15,9 @@ impl<P: Connections> RedisStore<P> {
     /// # Errors
     /// [`StoreError::Invalid`], [`StoreError::Indeterminate`] if the reply was lost (a repetition may add it twice).
     pub fn append_trace(&mut self, id: &str, step: &Map<String, Json>) -> Result<(), StoreError> {
-        let operation = op::AppendTrace::new(&self.settings, id, step)?;
+        let operation = self
+            .link
+            .built(op::AppendTrace::new(&self.settings, id, step))?;
         self.run(operation)
     }
 
@@ -24,7 +26,7 @@ impl<P: Connections> RedisStore<P> {
     /// # Errors
     /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Io`].
     pub fn read_trace(&mut self, id: &str) -> Result<Vec<Map<String, Json>>, StoreError> {
-        let operation = op::ReadTrace::new(&self.settings, id)?;
+        let operation = self.link.built(op::ReadTrace::new(&self.settings, id))?;
         self.run(operation)
     }
 }

@@ -9,7 +9,7 @@ use super::{
     ReadBacklog, ReadDeadLetters, Settle, Tokens,
 };
 use crate::{
-    Event, Settings, StoreError,
+    Event, Observer, Settings, StoreError,
     aio::{Connections, Exclusive, Link, Reopening, run},
     op::Operation,
 };
@@ -88,6 +88,18 @@ impl<P: Connections> AsyncRedisTransport<P> {
         }
     }
 
+    /// Sets who observes it.
+    #[must_use]
+    pub fn observed(mut self, observer: Observer) -> Self {
+        self.link.observer = observer;
+        self
+    }
+
+    #[cfg(feature = "metrics")]
+    pub(crate) fn observer(&self) -> &Observer {
+        &self.link.observer
+    }
+
     /// Replaces the settings: prefix and strictness are those that matter here.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
@@ -109,14 +121,18 @@ impl<P: Connections> AsyncRedisTransport<P> {
 
     /// Runs an operation of one's own.
     ///
+    /// A dropped future leaves what the operation had sent by then; each says what that can be.
+    ///
     /// # Errors
     /// Those of the operation, and [`StoreError::Invalid`] for a cluster without a tag in the prefix.
     pub async fn run<O: Operation>(&mut self, operation: O) -> Result<O::Output, StoreError> {
-        self.link.aim(&self.settings)?;
+        self.link.ready::<O>(&self.settings)?;
         run(&mut self.link, operation).await
     }
 
     /// Queues an event for a group; how many events it has then. The priority counts if the group had none.
+    ///
+    /// A dropped future has queued it or not; a repetition may queue it twice.
     ///
     /// # Errors
     /// [`StoreError::Invalid`]; [`StoreError::Corrupt`] and [`StoreError::Refused`], nothing was queued;
@@ -128,11 +144,15 @@ impl<P: Connections> AsyncRedisTransport<P> {
         event: &Event,
         priority: Priority,
     ) -> Result<u64, StoreError> {
-        let operation = Publish::new(&self.settings, group, event, priority)?;
+        let operation = self
+            .link
+            .built(Publish::new(&self.settings, group, event, priority))?;
         self.run(operation).await
     }
 
     /// Takes the lease of the group of at least this priority that has waited longest; see [`Claim`].
+    ///
+    /// A dropped future may leave a lease that nobody knows of; it ends by itself.
     ///
     /// # Errors
     /// [`StoreError::Invalid`]; [`StoreError::Corrupt`] if a tier is not ours, or nothing but groups whose keys are not;
@@ -145,11 +165,15 @@ impl<P: Connections> AsyncRedisTransport<P> {
     ) -> Result<Claimed, StoreError> {
         let token = self.tokens.token(worker);
         let (settings, clock) = (&self.settings, self.clock);
-        let operation = Claim::new(settings, clock, token, visibility, min_priority)?;
+        let operation =
+            self.link
+                .built(Claim::new(settings, clock, token, visibility, min_priority))?;
         self.run(operation).await
     }
 
     /// Takes the lease's event off its queue; `false` if the lease had ended, and then nothing changed.
+    ///
+    /// A dropped future has taken it off or not; asking again is harmless.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Refused`]: nothing changed. [`StoreError::Io`]: try again; the answer may then
@@ -162,14 +186,19 @@ impl<P: Connections> AsyncRedisTransport<P> {
     /// Gives the lease back: the event is claimable again at once, or after a pause; `false` if the lease had ended, and then
     /// nothing changed.
     ///
+    /// A dropped future has given it back or not; asking again is harmless.
+    ///
     /// # Errors
     /// As for [`Self::ack`], and [`StoreError::Invalid`] for a pause out of range.
     pub async fn nack(&mut self, lease: &Lease, delay: Duration) -> Result<bool, StoreError> {
-        let operation = Settle::nack(&self.settings, self.clock, lease, delay)?;
+        let operation = Settle::nack(&self.settings, self.clock, lease, delay);
+        let operation = self.link.built_as("nack", operation)?;
         self.run(operation).await
     }
 
     /// Prolongs the lease to so long from now; `false` if it had ended: stop working on its event.
+    ///
+    /// A dropped future has prolonged it or not; asking again is harmless.
     ///
     /// # Errors
     /// As for [`Self::nack`].
@@ -178,11 +207,14 @@ impl<P: Connections> AsyncRedisTransport<P> {
         lease: &Lease,
         visibility: Duration,
     ) -> Result<bool, StoreError> {
-        let operation = Settle::extend(&self.settings, self.clock, lease, visibility)?;
+        let operation = Settle::extend(&self.settings, self.clock, lease, visibility);
+        let operation = self.link.built_as("extend", operation)?;
         self.run(operation).await
     }
 
     /// How much waits at each priority, and when the next of it becomes claimable.
+    ///
+    /// A dropped future has changed nothing.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Refused`], [`StoreError::Io`]; it only reads.
@@ -193,14 +225,18 @@ impl<P: Connections> AsyncRedisTransport<P> {
 
     /// How many events a group has, the leased one among them.
     ///
+    /// A dropped future has changed nothing.
+    ///
     /// # Errors
     /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Io`]; it only reads.
     pub async fn queue_length(&mut self, group: &str) -> Result<u64, StoreError> {
-        let operation = QueueLength::new(&self.settings, group)?;
+        let operation = self.link.built(QueueLength::new(&self.settings, group))?;
         self.run(operation).await
     }
 
     /// The oldest dead letters of a group, at most so many.
+    ///
+    /// A dropped future has changed nothing.
     ///
     /// # Errors
     /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Io`]; it only reads.
@@ -209,11 +245,15 @@ impl<P: Connections> AsyncRedisTransport<P> {
         group: &str,
         limit: u32,
     ) -> Result<Vec<Vec<u8>>, StoreError> {
-        let operation = ReadDeadLetters::new(&self.settings, group, limit)?;
+        let operation = self
+            .link
+            .built(ReadDeadLetters::new(&self.settings, group, limit))?;
         self.run(operation).await
     }
 
     /// Removes a dead letter; whether it was there.
+    ///
+    /// A dropped future has removed it or not; asking again may remove another one with the same bytes.
     ///
     /// # Errors
     /// [`StoreError::Invalid`], [`StoreError::Corrupt`]; [`StoreError::Io`]: a repetition may remove another one with the same
@@ -223,7 +263,9 @@ impl<P: Connections> AsyncRedisTransport<P> {
         group: &str,
         payload: &[u8],
     ) -> Result<bool, StoreError> {
-        let operation = DiscardDeadLetter::new(&self.settings, group, payload)?;
+        let operation = self
+            .link
+            .built(DiscardDeadLetter::new(&self.settings, group, payload))?;
         self.run(operation).await
     }
 }

@@ -176,6 +176,8 @@ impl Claim {
 }
 
 impl Operation for Claim {
+    const NAME: &'static str = "claim";
+
     type Output = Claimed;
 
     fn step(&mut self, replies: Replies) -> Step<Claimed> {

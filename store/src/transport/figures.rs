@@ -57,6 +57,8 @@ fn figure(value: &Value) -> Option<u64> {
 }
 
 impl Operation for ReadBacklog {
+    const NAME: &'static str = "backlog";
+
     type Output = Backlog;
 
     fn step(&mut self, replies: Replies) -> Step<Backlog> {
@@ -87,6 +89,8 @@ impl QueueLength {
 }
 
 impl Operation for QueueLength {
+    const NAME: &'static str = "queue_length";
+
     type Output = u64;
 
     fn step(&mut self, replies: Replies) -> Step<u64> {
@@ -122,6 +126,8 @@ impl ReadDeadLetters {
 }
 
 impl Operation for ReadDeadLetters {
+    const NAME: &'static str = "dead_letters";
+
     type Output = Vec<Vec<u8>>;
 
     fn step(&mut self, replies: Replies) -> Step<Self::Output> {
@@ -168,6 +174,8 @@ impl DiscardDeadLetter {
 }
 
 impl Operation for DiscardDeadLetter {
+    const NAME: &'static str = "discard_dead_letter";
+
     type Output = bool;
 
     fn step(&mut self, replies: Replies) -> Step<bool> {

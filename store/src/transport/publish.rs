@@ -75,6 +75,8 @@ impl Publish {
 }
 
 impl Operation for Publish {
+    const NAME: &'static str = "publish";
+
     type Output = u64;
 
     fn step(&mut self, replies: Replies) -> Step<u64> {

@@ -19,12 +19,14 @@ use crate::{
 #[derive(Debug)]
 pub struct Settle {
     call: Call,
+    name: &'static str,
 }
 
 impl Settle {
     /// Takes the event off the queue and lets the group go on behind the others.
     pub fn ack(settings: &Settings, clock: Clock, lease: &Lease) -> Self {
-        Self::of(settings, clock, &lease.group_id, &lease.token, "ack", 0)
+        let (group, token) = (&lease.group_id, &lease.token);
+        Self::of("ack", settings, clock, group, token, ("ack", 0))
     }
 
     /// Gives the event back: at once, or after a pause in which nobody gets the group (it is parked).
@@ -37,13 +39,13 @@ impl Settle {
         lease: &Lease,
         delay: Duration,
     ) -> Result<Self, StoreError> {
-        let (action, delay_ms) = if delay.is_zero() {
+        let action = if delay.is_zero() {
             ("release", 0)
         } else {
             ("hold", milliseconds("delay", delay)?)
         };
         let (group, token) = (&lease.group_id, &lease.token);
-        Ok(Self::of(settings, clock, group, token, action, delay_ms))
+        Ok(Self::of("nack", settings, clock, group, token, action))
     }
 
     /// Prolongs the lease: it ends so long after the present.
@@ -57,29 +59,22 @@ impl Settle {
         visibility: Duration,
     ) -> Result<Self, StoreError> {
         let (group, token) = (&lease.group_id, &lease.token);
-        let visibility_ms = milliseconds("visibility", visibility)?;
-        Ok(Self::of(
-            settings,
-            clock,
-            group,
-            token,
-            "hold",
-            visibility_ms,
-        ))
+        let action = ("hold", milliseconds("visibility", visibility)?);
+        Ok(Self::of("extend", settings, clock, group, token, action))
     }
 
     /// Moves what is at the head of the queue to the dead letters and lets the group go on.
     pub(super) fn bury(settings: &Settings, clock: Clock, group: &str, token: &str) -> Self {
-        Self::of(settings, clock, group, token, "bury", 0)
+        Self::of("bury", settings, clock, group, token, ("bury", 0))
     }
 
     fn of(
+        name: &'static str,
         settings: &Settings,
         clock: Clock,
         group: &str,
         token: &str,
-        action: &str,
-        duration_ms: u64,
+        (action, duration_ms): (&str, u64),
     ) -> Self {
         let keys = settings.keys();
         let mut names = vec![keys.lock(group), keys.queue(group), keys.priorities()];
@@ -94,12 +89,19 @@ impl Settle {
         ];
         Self {
             call: Call::new(&SETTLE, names, arguments),
+            name,
         }
     }
 }
 
 impl Operation for Settle {
+    const NAME: &'static str = "settle";
+
     type Output = bool;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
 
     fn step(&mut self, replies: Replies) -> Step<bool> {
         if let Some(batch) = self.call.next(&replies) {

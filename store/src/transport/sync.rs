@@ -9,7 +9,7 @@ use super::{
     ReadBacklog, ReadDeadLetters, Settle, Tokens,
 };
 use crate::{
-    Event, Settings, StoreError,
+    Event, Observer, Settings, StoreError,
     op::Operation,
     sync::{Connections, Exclusive, Link, Reopening, run},
 };
@@ -82,6 +82,18 @@ impl<P: Connections> RedisTransport<P> {
         }
     }
 
+    /// Sets who observes it.
+    #[must_use]
+    pub fn observed(mut self, observer: Observer) -> Self {
+        self.link.observer = observer;
+        self
+    }
+
+    #[cfg(feature = "metrics")]
+    pub(crate) fn observer(&self) -> &Observer {
+        &self.link.observer
+    }
+
     /// Replaces the settings: prefix and strictness are those that matter here.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
@@ -106,7 +118,7 @@ impl<P: Connections> RedisTransport<P> {
     /// # Errors
     /// Those of the operation, and [`StoreError::Invalid`] for a cluster without a tag in the prefix.
     pub fn run<O: Operation>(&mut self, operation: O) -> Result<O::Output, StoreError> {
-        self.link.aim(&self.settings)?;
+        self.link.ready::<O>(&self.settings)?;
         run(&mut self.link, operation)
     }
 
@@ -122,7 +134,9 @@ impl<P: Connections> RedisTransport<P> {
         event: &Event,
         priority: Priority,
     ) -> Result<u64, StoreError> {
-        let operation = Publish::new(&self.settings, group, event, priority)?;
+        let operation = self
+            .link
+            .built(Publish::new(&self.settings, group, event, priority))?;
         self.run(operation)
     }
 
@@ -139,7 +153,9 @@ impl<P: Connections> RedisTransport<P> {
     ) -> Result<Claimed, StoreError> {
         let token = self.tokens.token(worker);
         let (settings, clock) = (&self.settings, self.clock);
-        let operation = Claim::new(settings, clock, token, visibility, min_priority)?;
+        let operation =
+            self.link
+                .built(Claim::new(settings, clock, token, visibility, min_priority))?;
         self.run(operation)
     }
 
@@ -159,7 +175,8 @@ impl<P: Connections> RedisTransport<P> {
     /// # Errors
     /// As for [`Self::ack`], and [`StoreError::Invalid`] for a pause out of range.
     pub fn nack(&mut self, lease: &Lease, delay: Duration) -> Result<bool, StoreError> {
-        let operation = Settle::nack(&self.settings, self.clock, lease, delay)?;
+        let operation = Settle::nack(&self.settings, self.clock, lease, delay);
+        let operation = self.link.built_as("nack", operation)?;
         self.run(operation)
     }
 
@@ -168,7 +185,8 @@ impl<P: Connections> RedisTransport<P> {
     /// # Errors
     /// As for [`Self::nack`].
     pub fn extend(&mut self, lease: &Lease, visibility: Duration) -> Result<bool, StoreError> {
-        let operation = Settle::extend(&self.settings, self.clock, lease, visibility)?;
+        let operation = Settle::extend(&self.settings, self.clock, lease, visibility);
+        let operation = self.link.built_as("extend", operation)?;
         self.run(operation)
     }
 
@@ -186,7 +204,7 @@ impl<P: Connections> RedisTransport<P> {
     /// # Errors
     /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Io`]; it only reads.
     pub fn queue_length(&mut self, group: &str) -> Result<u64, StoreError> {
-        let operation = QueueLength::new(&self.settings, group)?;
+        let operation = self.link.built(QueueLength::new(&self.settings, group))?;
         self.run(operation)
     }
 
@@ -195,7 +213,9 @@ impl<P: Connections> RedisTransport<P> {
     /// # Errors
     /// [`StoreError::Invalid`], [`StoreError::Corrupt`], [`StoreError::Io`]; it only reads.
     pub fn dead_letters(&mut self, group: &str, limit: u32) -> Result<Vec<Vec<u8>>, StoreError> {
-        let operation = ReadDeadLetters::new(&self.settings, group, limit)?;
+        let operation = self
+            .link
+            .built(ReadDeadLetters::new(&self.settings, group, limit))?;
         self.run(operation)
     }
 
@@ -205,7 +225,9 @@ impl<P: Connections> RedisTransport<P> {
     /// [`StoreError::Invalid`], [`StoreError::Corrupt`]; [`StoreError::Io`]: a repetition may remove another one with the same
     /// bytes.
     pub fn discard_dead_letter(&mut self, group: &str, payload: &[u8]) -> Result<bool, StoreError> {
-        let operation = DiscardDeadLetter::new(&self.settings, group, payload)?;
+        let operation = self
+            .link
+            .built(DiscardDeadLetter::new(&self.settings, group, payload))?;
         self.run(operation)
     }
 }

@@ -52,6 +52,10 @@ impl<H: Host, A, D> Host for Shift<'_, H, A, D> {
         self.host.sleep(pause)
     }
 
+    fn retried(&mut self) {
+        self.host.retried();
+    }
+
     fn now(&mut self) -> Duration {
         self.host.now()
     }

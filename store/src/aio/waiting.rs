@@ -1,0 +1,18 @@
+//! How much waits.
+
+use crate::{AsyncRedisStore, StoreError, WaitingCounts, aio::Connections, op};
+
+impl<P: Connections> AsyncRedisStore<P> {
+    /// How much waits at this moment (seconds since the epoch), in one round trip whose cost does not depend on it.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for NaN, [`StoreError::Corrupt`], [`StoreError::Io`]. Trying again is safe.
+    ///
+    /// A dropped future has changed nothing.
+    pub async fn count_waiting(&mut self, now_s: f64) -> Result<WaitingCounts, StoreError> {
+        let operation = self
+            .link
+            .built(op::CountWaiting::new(&self.settings, now_s))?;
+        self.run(operation).await
+    }
+}
