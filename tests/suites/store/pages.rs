@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use redis::Value;
 use store::{
     Commit, Event, Execution, OutboxEntry, Seq, SpawnIntent, StoreError, TimerOp,
-    relay::{Continuation, Delivered, Origin, PageStart, RelayPage, timeout_event},
+    relay::{Continuation, Delivered, Origin, PageStart, RelayPage, Repaired, timeout_event},
 };
 
 use crate::{
@@ -331,7 +331,7 @@ fn a_counter_that_was_lost_overwrites_what_waits_unless_it_is_repaired() {
             if repaired {
                 let repaired = store.repair_counters().unwrap();
                 assert!(repaired.outbox && repaired.spawns);
-                assert_eq!(store.repair_counters().unwrap(), Default::default());
+                assert_eq!(store.repair_counters().unwrap(), Repaired::default());
             }
             let commit = Commit::new().emit(Some("t"), Event::new("new", "K"));
             let committed = store

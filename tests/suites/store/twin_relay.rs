@@ -109,7 +109,7 @@ impl Twin {
     ) -> Result<Retried<D>> {
         match self {
             Self::Sync(store) => {
-                let mut pacing = pauses.pacing(|_| ());
+                let mut pacing = pauses.pacing(|()| ());
                 store.with_retry(id, policy, &mut pacing, decide)
             }
             Self::Async(runtime, store) => {
