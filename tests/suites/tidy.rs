@@ -211,6 +211,31 @@ fn every_suite_is_named_in_the_manifest() {
     assert_eq!(missing, Vec::<String>::new());
 }
 
+/// Rows of the critique of the Python store (`store-contract.md`), each of which needs two tests.
+const CRITIQUE: u32 = 31;
+
+#[test]
+fn every_row_of_the_critique_has_a_test_that_fails_naively_and_one_that_holds() {
+    let named = |line: &str, row: u32| {
+        line.trim_start().starts_with("//")
+            && line
+                .split(|c: char| !c.is_ascii_alphanumeric())
+                .any(|word| word == format!("C{row}"))
+    };
+    let sources = sources();
+    let suites: Vec<&str> = sources
+        .iter()
+        .filter(|(path, _)| path.starts_with("tests/suites/") || path.starts_with("fuzz/tests/"))
+        .map(|(_, text)| text.as_str())
+        .collect();
+    for row in 1..=CRITIQUE {
+        let lines = suites.iter().flat_map(|text| text.lines());
+        let mentions = lines.filter(|line| named(line, row)).count();
+        assert!(mentions >= 2, "C{row} has {mentions} tests");
+    }
+    assert!(named("// C7: twice", 7) && !named("// C7: twice", 1) && !named("call(C7)", 7));
+}
+
 /// Names of the packages that one is built with, through any number of others.
 fn dependencies(package: &str, arguments: &[&str]) -> BTreeSet<String> {
     let tree = printed_by(

@@ -18,6 +18,41 @@ fn a_server_as_it_should_be_passes() {
     with_each(|backend, side| side.store(backend).check().unwrap());
 }
 
+// C31, what happens otherwise: the server throws rows away to make room for others, without a word to anybody.
+#[test]
+fn naively_a_server_that_evicts_loses_rows_that_were_acknowledged() {
+    with_each_alone(|backend, side| {
+        let mut connection = backend.connect(Protocol::Resp2);
+        let mut set = |name: &str, value: &str| {
+            drop(ask(&mut connection, &["CONFIG", "SET", name, value]));
+        };
+        let mut store = side.store(backend);
+        set("maxmemory-policy", "allkeys-random");
+        set("maxmemory", "4mb");
+        let saved = (0..400).all(|number| {
+            let mut execution = Execution::new(format!("row-{number}"), "d");
+            let padding = "x".repeat(16 * 1024).into();
+            execution.context.insert("padding".to_owned(), padding);
+            store.save(&mut execution).is_ok()
+        });
+        let checked = store.check();
+        set("maxmemory", "0");
+        set("maxmemory-policy", "noeviction");
+        let left = (0..400)
+            .filter(|number| store.load(&format!("row-{number}")).unwrap().is_some())
+            .count();
+        assert!(saved && left < 400, "{saved} {left}");
+        assert!(matches!(
+            checked,
+            Err(StoreError::Unfit {
+                reason: Unfit::Evicting,
+                ..
+            })
+        ));
+    });
+}
+
+// C31, ours: such a server is refused at the start.
 #[test]
 fn a_server_that_evicts_rows_is_named_and_a_store_that_does_not_ask_works() {
     with_each_alone(|backend, side| {
