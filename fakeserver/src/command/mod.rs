@@ -27,6 +27,8 @@ mod function;
 mod generic;
 mod hash;
 mod hello;
+mod hyperloglog;
+mod hyperloglog_debug;
 mod info;
 mod introspect;
 mod latency;
@@ -88,6 +90,8 @@ const TABLE: &[Family] = &[
     function::FAMILY,
     generic::FAMILY,
     hash::FAMILY,
+    hyperloglog::FAMILY,
+    hyperloglog_debug::FAMILY,
     lcs::FAMILY,
     list::FAMILY,
     list_blocking::FAMILY,

@@ -5,6 +5,7 @@ pub mod dict;
 mod either;
 pub mod glob;
 pub mod hash;
+pub mod hyperloglog;
 pub mod list;
 mod list_nodes;
 pub mod long_double;
