@@ -40,7 +40,11 @@ fn pfdebug(call: &mut WriteCall<'_>) -> CommandResult {
         b"GETREG" => hyperloglog::make_dense(bytes).map(|made| {
             made_dense = made;
             let registers = hyperloglog::dense_registers(bytes);
-            Reply::Array(registers.map(|value| Reply::Integer(value.into())).collect())
+            Reply::Array(
+                registers
+                    .map(|value| Reply::Integer(value.into()))
+                    .collect(),
+            )
         }),
         b"DECODE" if encoding == Encoding::Sparse => Ok(Reply::bulk(hyperloglog::runs(bytes))),
         b"DECODE" => Ok(Reply::Error(CommandError::HyperLogLogNotSparse)),

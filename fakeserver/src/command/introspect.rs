@@ -290,7 +290,12 @@ fn keys_of_arguments(call: &ControlCall<'_>) -> Result<FoundKeys, CommandError> 
 /// Whether keys that a spec places at an index are missing, though the command does without (PFMERGE of no source).
 fn lacks_keys(row: &Row, request: &Request) -> bool {
     key_specs(row)
-        .filter_map(|spec| spec.get("begin_search")?.get("spec")?.get("index")?.as_u64())
+        .filter_map(|spec| {
+            spec.get("begin_search")?
+                .get("spec")?
+                .get("index")?
+                .as_u64()
+        })
         .any(|index| index >= request.len() as u64)
 }
 

@@ -25,6 +25,9 @@ mod expire;
 #[cfg(feature = "lua")]
 mod function;
 mod generic;
+mod geo;
+mod geo_options;
+mod geo_search;
 mod hash;
 mod hello;
 mod hyperloglog;
@@ -89,6 +92,8 @@ const TABLE: &[Family] = &[
     #[cfg(feature = "lua")]
     function::FAMILY,
     generic::FAMILY,
+    geo::FAMILY,
+    geo_search::FAMILY,
     hash::FAMILY,
     hyperloglog::FAMILY,
     hyperloglog_debug::FAMILY,

@@ -43,10 +43,7 @@ pub(super) fn raise(bytes: &mut [u8], register: usize, value: u8) -> bool {
 
 /// All registers: four to three bytes.
 pub(super) fn registers(bytes: &[u8]) -> impl Iterator<Item = u8> {
-    let (groups, _) = bytes
-        .get(HEADER_LEN..)
-        .unwrap_or_default()
-        .as_chunks::<3>();
+    let (groups, _) = bytes.get(HEADER_LEN..).unwrap_or_default().as_chunks::<3>();
     groups.iter().flat_map(|[low, middle, high]| {
         let word = u32::from(*low) | u32::from(*middle) << 8 | u32::from(*high) << 16;
         [0, 6, 12, 18].map(|shift| (word >> shift) as u8 & MASK as u8)
