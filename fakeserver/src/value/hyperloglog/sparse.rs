@@ -78,15 +78,15 @@ fn runs(bytes: &[u8]) -> impl Iterator<Item = Run> {
     })
 }
 
-/// Calls `visit` with every register that is not 0. Errors: there are more or fewer than 16,384 registers, but values beyond the
-/// last one end the reading.
+/// Calls `visit` with every register that is not 0. Errors: there are more or fewer than 16,384 registers, which is noticed when
+/// those before were visited.
 pub(super) fn visit(bytes: &[u8], mut visit: impl FnMut(usize, u8)) -> Result<(), Corrupted> {
     let mut first = 0_usize;
     for run in runs(bytes) {
+        if first + run.len() > REGISTERS {
+            return Err(Corrupted);
+        }
         if let Run::Values(value, len) = run {
-            if first + len > REGISTERS {
-                break;
-            }
             (first..first + len).for_each(|register| visit(register, value));
         }
         first += run.len();
