@@ -136,16 +136,16 @@ pub enum CommandError {
     /// `HINCRBY` of a field that holds something else.
     #[error("ERR hash value is not an integer")]
     HashValueNotAnInteger,
-    /// A HyperLogLog whose registers cannot be read.
+    /// A `HyperLogLog` whose registers cannot be read.
     #[error("INVALIDOBJ Corrupted HLL object detected")]
     HyperLogLogCorrupted,
-    /// A string that is no HyperLogLog.
+    /// A string that is no `HyperLogLog`.
     #[error("WRONGTYPE Key is not a valid HyperLogLog string value.")]
     HyperLogLogInvalid,
     /// `PFDEBUG` of a missing key.
     #[error("ERR The specified key does not exist")]
     HyperLogLogMissing,
-    /// `PFDEBUG DECODE` of a dense HyperLogLog.
+    /// `PFDEBUG DECODE` of a dense `HyperLogLog`.
     #[error("ERR HLL encoding is not sparse")]
     HyperLogLogNotSparse,
     /// `INCRBYFLOAT` and its kin beyond the largest float.

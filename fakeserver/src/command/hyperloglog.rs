@@ -1,4 +1,4 @@
-//! HyperLogLog commands (hyperloglog.c): strings that estimate how many different elements were added.
+//! `HyperLogLog` commands (hyperloglog.c): strings that estimate how many different elements were added.
 
 use super::{
     Access, Command, CommandResult, ControlCall, Family, Flag, Group, KeySpec, Words, WriteCall,
@@ -21,7 +21,7 @@ pub(super) const FAMILY: Family = Family::new(Group::HyperLogLog, &[
 
 /// `PFADD key [element ...]`: replies with 1 if the key is new or its estimate may have changed, with 0 otherwise.
 ///
-/// Errors: `WRONGTYPE`; no HyperLogLog; a corrupted one, to which elements may have been added before that is noticed.
+/// Errors: `WRONGTYPE`; no `HyperLogLog`; a corrupted one, to which elements may have been added before that is noticed.
 fn pfadd(call: &mut WriteCall<'_>) -> CommandResult {
     let mut args = call.args();
     let key = args.next()?;
@@ -35,13 +35,11 @@ fn pfadd(call: &mut WriteCall<'_>) -> CommandResult {
     let bytes = string.raw_mut();
     let mut failed = false;
     for element in args.rest() {
-        match hyperloglog::add(bytes, element, sparse_len_max) {
-            Ok(changed) => changes += usize::from(changed),
-            Err(Corrupted) => {
-                failed = true;
-                break;
-            }
-        }
+        let Ok(changed) = hyperloglog::add(bytes, element, sparse_len_max) else {
+            failed = true;
+            break;
+        };
+        changes += usize::from(changed);
     }
     if failed || changes == 0 {
         if !was_raw || changes > 0 {
@@ -63,7 +61,7 @@ fn pfadd(call: &mut WriteCall<'_>) -> CommandResult {
 /// `PFCOUNT key [key ...]`: replies with the estimated number of elements, for several keys of their union.
 ///
 /// It is no `read` handler since it keeps the estimate of a single key in the string, which marks who watches it.
-/// Errors: `WRONGTYPE`; no HyperLogLog; a corrupted one.
+/// Errors: `WRONGTYPE`; no `HyperLogLog`; a corrupted one.
 fn pfcount(call: &mut ControlCall<'_>) -> CommandResult {
     let mut args = call.args();
     let keyspace = &mut call.engine.keyspace;
@@ -107,7 +105,7 @@ fn count_one(keyspace: &mut Keyspace, key: &[u8]) -> Result<u64, CommandError> {
 /// `PFMERGE destkey [sourcekey ...]`: makes the destination the union of the sources and of itself, a dense one if any of them is
 /// dense; replies with `OK`.
 ///
-/// Errors: `WRONGTYPE`; no HyperLogLog; a corrupted one.
+/// Errors: `WRONGTYPE`; no `HyperLogLog`; a corrupted one.
 fn pfmerge(call: &mut WriteCall<'_>) -> CommandResult {
     let mut args = call.args();
     let (mut union, mut any_dense) = (Union::default(), false);
@@ -135,7 +133,7 @@ fn pfmerge_keys(request: &Request) -> Vec<(usize, Access)> {
     (1..request.len()).map(|at| (at, access(at))).collect()
 }
 
-/// Takes a key's HyperLogLog into a union; its encoding, if there is one.
+/// Takes a key's `HyperLogLog` into a union; its encoding, if there is one.
 fn absorb(
     union: &mut Union,
     keyspace: &Keyspace,
@@ -149,7 +147,7 @@ fn absorb(
     Ok(Some(encoding))
 }
 
-/// The encoding of a HyperLogLog. Errors: the string is none.
+/// The encoding of a `HyperLogLog`. Errors: the string is none.
 pub(super) fn encoding_of(string: &StringValue) -> Result<Encoding, CommandError> {
     hyperloglog::encoding(&string.bytes()).ok_or(CommandError::HyperLogLogInvalid)
 }

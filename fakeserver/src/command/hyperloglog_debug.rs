@@ -1,4 +1,4 @@
-//! PFDEBUG and PFSELFTEST: a HyperLogLog seen from inside, for tests of the server itself.
+//! PFDEBUG and PFSELFTEST: a `HyperLogLog` seen from inside, for tests of the server itself.
 
 use super::hyperloglog::encoding_of;
 use super::{Command, CommandResult, ControlCall, Family, Flag, Group, KeySpec, Words, WriteCall};
@@ -11,7 +11,7 @@ use Flag::*;
 
 /// Elements that PFSELFTEST adds: a tenth of Redis', since debug builds are slow.
 const SELF_TEST_ELEMENTS: u64 = 1_000_000;
-/// As long as fewer elements than this were added, a HyperLogLog is sparse with the default settings.
+/// As long as fewer elements than this were added, a `HyperLogLog` is sparse with the default settings.
 const SELF_TEST_SPARSE_MAX: u64 = 1500;
 const SPARSE_LEN_MAX: usize = 3000;
 /// Estimates are off by more than so many standard errors about never.
@@ -24,10 +24,10 @@ pub(super) const FAMILY: Family = Family::new(Group::HyperLogLog, &[
     Command::control("PFSELFTEST",  1,  &[Admin],          KeySpec::None, pfselftest).since("2.8.9"),
 ]);
 
-/// `PFDEBUG GETREG | DECODE | ENCODING | TODENSE key`: replies with an array of all registers, having made the HyperLogLog dense;
+/// `PFDEBUG GETREG | DECODE | ENCODING | TODENSE key`: replies with an array of all registers, having made the `HyperLogLog` dense;
 /// with the runs of a sparse one as bulk string; with its encoding as simple string; with whether it was made dense.
 ///
-/// Errors: no such key; `WRONGTYPE`; no HyperLogLog; a corrupted one; DECODE of a dense one; an unknown subcommand.
+/// Errors: no such key; `WRONGTYPE`; no `HyperLogLog`; a corrupted one; DECODE of a dense one; an unknown subcommand.
 fn pfdebug(call: &mut WriteCall<'_>) -> CommandResult {
     let [_, subcommand, key] = call.words()?;
     let string = call.keyspace.write::<StringValue>(key)?;
@@ -70,7 +70,7 @@ fn unknown(subcommand: &[u8]) -> CommandError {
     CommandError::custom([b"ERR Unknown PFDEBUG subcommand '", subcommand, b"'"].concat())
 }
 
-/// `PFSELFTEST`: adds many elements to a sparse and a dense HyperLogLog; replies with `OK` if both agree and estimate well.
+/// `PFSELFTEST`: adds many elements to a sparse and a dense `HyperLogLog`; replies with `OK` if both agree and estimate well.
 ///
 /// Errors: they do not.
 fn pfselftest(call: &mut ControlCall<'_>) -> CommandResult {
@@ -90,7 +90,7 @@ fn pfselftest(call: &mut ControlCall<'_>) -> CommandResult {
     Ok(Reply::OK)
 }
 
-/// Whether both HyperLogLogs are what they should be after so many elements.
+/// Whether both `HyperLogLog`s are what they should be after so many elements.
 fn check_estimate(
     sparse: &[u8],
     dense: &[u8],

@@ -10,7 +10,7 @@ const MANY: usize = 40;
 
 /// Sorts a slice as far as its first `wanted` items, which are those that come first; the rest is in any order.
 ///
-/// It is the quicksort of Bentley and McIlroy ("Engineering a sort function") that leaves out parts which nobody wants.
+/// It is the quicksort of Bentley and `McIlroy` ("Engineering a sort function") that leaves out parts which nobody wants.
 pub fn sort_front<T>(items: &mut [T], wanted: usize, compare: impl Fn(&T, &T) -> Ordering) {
     // Parts are disjoint, so that their order does not matter; a list of them is not as deep as calls would be.
     let mut parts = Vec::new();

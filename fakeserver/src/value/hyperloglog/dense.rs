@@ -5,7 +5,7 @@ use super::{HEADER_LEN, REGISTERS};
 
 const BITS: usize = 6;
 const MASK: u16 = (1 << BITS) - 1;
-/// Length of a dense HyperLogLog.
+/// Length of a dense `HyperLogLog`.
 pub(super) const LEN: usize = HEADER_LEN + REGISTERS * BITS / 8;
 
 fn offset(register: usize) -> (usize, usize) {

@@ -1,5 +1,5 @@
 //! From registers to a number of elements: the improved raw estimator of Otmar Ertl, "New cardinality estimation algorithms for
-//! HyperLogLog sketches" (arXiv:1702.01284). The order of operations is Redis', since the last bit counts.
+//! `HyperLogLog` sketches" (arXiv:1702.01284). The order of operations is Redis', since the last bit counts.
 
 use super::{REGISTER_BITS, REGISTERS};
 

@@ -1,4 +1,4 @@
-//! Which register an element is counted in: MurmurHash64A with Redis' seed.
+//! Which register an element is counted in: `MurmurHash64A` with Redis' seed.
 
 use super::{REGISTER_BITS, REGISTERS};
 

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::estimate::Histogram;
 use super::{Corrupted, HEADER_LEN, REGISTERS, dense, forget_count, make_dense};
 
-/// The highest value that a run can have; a higher one makes the HyperLogLog dense.
+/// The highest value that a run can have; a higher one makes the `HyperLogLog` dense.
 const VALUE_MAX: u8 = 32;
 const VALUES_MAX: usize = 4;
 const ZEROS_MAX: usize = 64;
