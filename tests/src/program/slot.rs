@@ -27,7 +27,7 @@ const ZSETS: &[&[u8]] = &[b"z0", b"z1", b"z2"];
 const FLATS: &[&[u8]] = &[b"y0", b"y1"];
 /// Sorted sets of positions.
 const GEOS: &[&[u8]] = &[b"o0", b"o1"];
-/// Nothing else writes to these: redis-server reads beyond the end of a HyperLogLog whose last run is cut.
+/// Nothing else writes to these: redis-server reads beyond the end of a `HyperLogLog` whose last run is cut.
 const HYPERLOGS: &[&[u8]] = &[b"p0", b"p1", b"p2"];
 const NEW: &[&[u8]] = &[b"n0", b"n1", b"s0", b"h0", b"l1", b"t1", b"z1"];
 /// The first ones are those that programs dwell on.
