@@ -205,7 +205,7 @@ impl Engine {
         }
         // Time stands still inside of a command, unless it sleeps.
         let is_slow = (0..=micros).contains(&self.config.slowlog_log_slower_than);
-        if is_slow && !row.has(Flag::SkipSlowlog) {
+        if is_slow && !row.has(Flag::SkipSlowlog) && !self.is_blocked(id) {
             self.log_slow(id, request, caller, micros);
         }
         reply
@@ -443,6 +443,10 @@ impl Engine {
             self.unblock(id);
             if let Reply::Error(error) = &reply {
                 self.stats.failed(blocked.row, error);
+            }
+            // What it waited does not count, and who waits in vain is not logged at all.
+            if self.config.slowlog_log_slower_than == 0 {
+                self.log_slow(id, &blocked.request, Caller::Client, 0);
             }
             self.send(id, reply);
             self.resumed.push_back(id);

@@ -10,7 +10,7 @@ use crate::value::Blob;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CommandError {
-    /// `XAUTOCLAIM COUNT` below 1.
+    /// `COUNT` of `XAUTOCLAIM` or of a search below 1.
     #[error("ERR COUNT must be > 0")]
     AutoclaimCount,
     /// A bit's offset that is no integer, or beyond the longest string.
@@ -92,6 +92,30 @@ pub enum CommandError {
     /// `EXPIRE` and its kin with GT and LT.
     #[error("ERR GT and LT options at the same time are not compatible")]
     ExpireOrdersExclude,
+    /// `ANY` of a search without `COUNT`.
+    #[error("ERR the ANY argument requires COUNT argument")]
+    GeoAnyWithoutCount,
+    /// A width or height below 0.
+    #[error("ERR height or width cannot be negative")]
+    GeoBoxNegative,
+    /// `FROMMEMBER` and its kin with what is no member.
+    #[error("ERR could not decode requested zset member")]
+    GeoMemberMissing,
+    /// A radius, width or height that is no number; which of them.
+    #[error("ERR need numeric {0}")]
+    GeoNotNumeric(&'static str),
+    /// Coordinates beyond the edges of what scores can stand for.
+    #[error("ERR invalid longitude,latitude pair {0}")]
+    GeoPositionInvalid(Box<str>),
+    /// A radius below 0.
+    #[error("ERR radius cannot be negative")]
+    GeoRadiusNegative,
+    /// A result to be kept with what only a reply can hold; the command, or the option of it.
+    #[error("ERR {0} is not compatible with WITHDIST, WITHHASH and WITHCOORD options")]
+    GeoStoreWithDetails(&'static str),
+    /// A unit of length that is not known.
+    #[error("ERR unsupported unit provided. please use M, KM, FT, MI")]
+    GeoUnitUnknown,
     /// `XGROUP` of a missing key.
     #[error(
         "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create an empty stream automatically."
@@ -112,6 +136,18 @@ pub enum CommandError {
     /// `HINCRBY` of a field that holds something else.
     #[error("ERR hash value is not an integer")]
     HashValueNotAnInteger,
+    /// A `HyperLogLog` whose registers cannot be read.
+    #[error("INVALIDOBJ Corrupted HLL object detected")]
+    HyperLogLogCorrupted,
+    /// A string that is no `HyperLogLog`.
+    #[error("WRONGTYPE Key is not a valid HyperLogLog string value.")]
+    HyperLogLogInvalid,
+    /// `PFDEBUG` of a missing key.
+    #[error("ERR The specified key does not exist")]
+    HyperLogLogMissing,
+    /// `PFDEBUG DECODE` of a dense `HyperLogLog`.
+    #[error("ERR HLL encoding is not sparse")]
+    HyperLogLogNotSparse,
     /// `INCRBYFLOAT` and its kin beyond the largest float.
     /// `INCRBYFLOAT` and its kin with an infinite result.
     #[error("ERR increment would produce NaN or Infinity")]

@@ -281,10 +281,22 @@ fn keys_of_arguments(call: &ControlCall<'_>) -> Result<FoundKeys, CommandError> 
     let keys = row.keys().positions(&request, kind);
     // A destination alone is what is left of a count that cannot be read.
     let half = matches!(row.keys(), KeySpec::DestinationAndCount) && keys.len() < 2;
-    if half || keys.is_empty() && !row.has(NoMandatoryKeys) {
+    if half || lacks_keys(row, &request) || keys.is_empty() && !row.has(NoMandatoryKeys) {
         return refuse("ERR Invalid arguments specified for command");
     }
     Ok(FoundKeys { row, request, keys })
+}
+
+/// Whether keys that a spec places at an index are missing, though the command does without (PFMERGE of no source).
+fn lacks_keys(row: &Row, request: &Request) -> bool {
+    key_specs(row)
+        .filter_map(|spec| {
+            spec.get("begin_search")?
+                .get("spec")?
+                .get("index")?
+                .as_u64()
+        })
+        .any(|index| index >= request.len() as u64)
 }
 
 /// Whether a command (or one of its subcommands) has keys; shard channels stand where keys stand, but are none.

@@ -25,8 +25,13 @@ mod expire;
 #[cfg(feature = "lua")]
 mod function;
 mod generic;
+mod geo;
+mod geo_options;
+mod geo_search;
 mod hash;
 mod hello;
+mod hyperloglog;
+mod hyperloglog_debug;
 mod info;
 mod introspect;
 mod latency;
@@ -87,7 +92,11 @@ const TABLE: &[Family] = &[
     #[cfg(feature = "lua")]
     function::FAMILY,
     generic::FAMILY,
+    geo::FAMILY,
+    geo_search::FAMILY,
     hash::FAMILY,
+    hyperloglog::FAMILY,
+    hyperloglog_debug::FAMILY,
     lcs::FAMILY,
     list::FAMILY,
     list_blocking::FAMILY,

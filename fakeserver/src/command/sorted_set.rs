@@ -187,10 +187,13 @@ fn listpack_spelling(score: f64) -> String {
 
 /// Which members `ZADD` may touch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Exists {
+pub(super) enum Exists {
+    /// All.
     #[default]
     Any,
+    /// Those that are not there.
     OnlyNew,
+    /// Those that are there.
     OnlyOld,
 }
 
@@ -203,8 +206,9 @@ enum Compare {
     Less,
 }
 
+/// The options of `ZADD`.
 #[derive(Clone, Copy, Debug, Default)]
-struct AddOptions {
+pub(super) struct AddOptions {
     exists: Exists,
     compare: Compare,
     count_changed: bool,
@@ -212,6 +216,15 @@ struct AddOptions {
 }
 
 impl AddOptions {
+    /// Those that GEOADD has as well.
+    pub(super) fn new(exists: Exists, count_changed: bool) -> AddOptions {
+        AddOptions {
+            exists,
+            count_changed,
+            ..AddOptions::default()
+        }
+    }
+
     /// Reads the options in front of the scores. What excludes what is told before a score is looked at, but after the number
     /// of words (`t_zset.c`, `zaddGenericCommand`).
     fn parse(args: &mut Args<'_>) -> Result<AddOptions, CommandError> {
@@ -288,6 +301,17 @@ fn add(call: &mut WriteCall<'_>, key: &[u8], options: AddOptions, args: Args<'_>
         scores.push(pairs.float()?);
         pairs.next()?;
     }
+    let members = args.rest().skip(1).step_by(2);
+    add_pairs(call, key, options, scores.into_iter().zip(members))
+}
+
+/// Sets the scores of members, as `ZADD` does.
+pub(super) fn add_pairs<'a>(
+    call: &mut WriteCall<'_>,
+    key: &[u8],
+    options: AddOptions,
+    pairs: impl Iterator<Item = (f64, &'a [u8])>,
+) -> CommandResult {
     let nothing = if options.increment {
         Reply::Null
     } else {
@@ -299,7 +323,7 @@ fn add(call: &mut WriteCall<'_>, key: &[u8], options: AddOptions, args: Args<'_>
     let sizing = Sizing::new(call.config, call.keyspace.seed());
     let set = call.keyspace.write_or_create(key, SortedSet::new)?;
     let (mut added, mut updated, mut last) = (0, 0, None);
-    for (score, member) in scores.into_iter().zip(args.rest().skip(1).step_by(2)) {
+    for (score, member) in pairs {
         let old = set.score(member);
         last = options.score(old, score)?;
         if let Some(score) = last

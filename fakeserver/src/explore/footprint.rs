@@ -18,6 +18,9 @@ const SCRIPT_CACHE: u64 = u64::MAX;
 /// Stands for what libraries of functions keep between calls.
 const FUNCTIONS: u64 = SCRIPT_CACHE - 1;
 
+/// Where the first option of a geo command may stand.
+const GEO_OPTIONS_AT: usize = 5;
+
 /// What a command touches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
@@ -150,9 +153,11 @@ fn from_row(row: &'static Row, request: &Request) -> Footprint {
     };
     for (at, access) in row.keys().positions(request, kind) {
         if let Some(key) = request.get(at) {
-            // The top bit is kept free for the script cache.
-            footprint.add(FixedState::default().hash_one(key) >> 1, access);
+            footprint.add(hashed(key), access);
         }
+    }
+    if row.group() == Group::Geo && row.has(Flag::MovableKeys) {
+        repeated_stores(request).for_each(|key| footprint.add(key, Access::Write));
     }
     match (row.group(), row.name()) {
         (Group::Scripting, "EVALSHA" | "EVALSHA_RO") => footprint.add(SCRIPT_CACHE, Access::Read),
@@ -169,6 +174,21 @@ fn from_row(row: &'static Row, request: &Request) -> Footprint {
         return Footprint::everything();
     }
     footprint
+}
+
+/// A key's hash; the top bit is kept free for what is no key.
+fn hashed(key: &[u8]) -> u64 {
+    FixedState::default().hash_one(key) >> 1
+}
+
+/// Keys behind STORE and STOREDIST that the row does not name: of several the last one is written, but key specs see the first.
+fn repeated_stores(request: &Request) -> impl Iterator<Item = u64> {
+    let is_store = |word: &[u8]| {
+        word.eq_ignore_ascii_case(b"STORE") || word.eq_ignore_ascii_case(b"STOREDIST")
+    };
+    let stores = move |at: &usize| request.get(*at).is_some_and(is_store);
+    let options = (GEO_OPTIONS_AT..request.len()).filter(stores);
+    options.filter_map(|at| request.get(at + 1)).map(hashed)
 }
 
 #[cfg(test)]
@@ -195,6 +215,41 @@ mod tests {
         assert!(!get.conflicts(&get));
         assert!(get.conflicts(&set) && set.conflicts(&get) && set.conflicts(&set));
         assert!(!set.conflicts(&other) && !get.conflicts(&other));
+    }
+
+    #[test]
+    fn an_estimate_that_is_kept_is_a_write() {
+        let session = SessionState::default();
+        let of = |words: &[&str]| footprint(&session, words);
+        let (one, several) = (of(&["PFCOUNT", "k"]), of(&["PFCOUNT", "k", "other"]));
+        assert!(one.conflicts(&of(&["GET", "k"])) && one.conflicts(&of(&["WATCH", "k"])));
+        assert!(!several.conflicts(&of(&["GET", "k"])));
+        let merge = of(&["PFMERGE", "k", "other"]);
+        assert!(merge.conflicts(&of(&["GET", "k"])) && !merge.conflicts(&of(&["GET", "other"])));
+    }
+
+    #[test]
+    fn a_search_writes_where_its_result_is_kept() {
+        let session = SessionState::default();
+        let of = |words: &str| {
+            let words: Vec<_> = words.split(' ').collect();
+            footprint(&session, &words)
+        };
+        let read = |key: &str| of(&format!("ZCARD {key}"));
+        let search = of("GEORADIUS k 1 2 3 km");
+        assert!(!search.conflicts(&read("k")) && search.conflicts(&of("DEL k")));
+        let stored = of("GEORADIUSBYMEMBER k m 3 km STORE a STOREDIST b store c");
+        for (key, written) in [
+            ("a", true),
+            ("b", true),
+            ("c", true),
+            ("k", false),
+            ("m", false),
+        ] {
+            assert_eq!(stored.conflicts(&read(key)), written, "{key}");
+        }
+        let stored = of("GEOSEARCHSTORE to from FROMMEMBER m BYRADIUS 1 km");
+        assert!(stored.conflicts(&read("to")) && !stored.conflicts(&read("from")));
     }
 
     #[test]

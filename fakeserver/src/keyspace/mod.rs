@@ -394,6 +394,18 @@ impl Keyspace {
         self.stats.dirty += 1;
     }
 
+    /// Reports a change that no event tells of, but that marks who watches the key: a value that was only worked out anew.
+    pub(crate) fn changed_without_event(&mut self, key: &[u8]) {
+        self.changed_unwatched(key);
+        self.touch_watchers(key);
+    }
+
+    /// Reports a change of a key's representation that nobody hears of and that marks nobody.
+    pub(crate) fn changed_unwatched(&mut self, key: &[u8]) {
+        self.stats.dirty += 1;
+        self.count_changed(key);
+    }
+
     /// Has the engine look whether clients that wait for a key can be served, or wait in vain.
     fn wake_waiters(&mut self, key: &[u8]) {
         if self.has_waiters {

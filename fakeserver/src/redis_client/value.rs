@@ -2,6 +2,7 @@
 
 use redis::{PushKind, Value, VerbatimFormat};
 
+use crate::value::number;
 use crate::wire::{Protocol, Reply};
 
 /// A reply as redis-rs reads it from a connection of this protocol version.
@@ -45,9 +46,9 @@ pub fn to_value(reply: Reply, protocol: Protocol) -> Value {
                 .collect(),
         ),
         Reply::Double(value) if resp3 => Value::Double(value),
-        Reply::Double(value) => {
-            Value::BulkString(crate::value::number::format_double(value).into_bytes())
-        }
+        Reply::Double(value) => Value::BulkString(number::format_double(value).into_bytes()),
+        Reply::PlainDouble(value) if resp3 => Value::Double(number::as_plain(value)),
+        Reply::PlainDouble(value) => Value::BulkString(number::format_plain(value).into_bytes()),
         Reply::Boolean(value) if resp3 => Value::Boolean(value),
         Reply::Boolean(value) => Value::Int(i64::from(value)),
         Reply::BigNumber(digits) if resp3 => Value::BigNumber(digits.into_vec()),

@@ -55,6 +55,8 @@ pub(super) fn to_lua(lua: &Lua, reply: Reply, resp3: bool) -> mlua::Result<Value
         }
         Reply::Double(value) if resp3 => field(lua, "double", value),
         Reply::Double(value) => string(lua, number::format_double(value).as_bytes()),
+        Reply::PlainDouble(value) if resp3 => field(lua, "double", number::as_plain(value)),
+        Reply::PlainDouble(value) => string(lua, number::format_plain(value).as_bytes()),
         Reply::Boolean(value) if resp3 => Ok(Value::Boolean(value)),
         Reply::Boolean(value) => Ok(Value::Integer(i64::from(value) as mlua::Integer)),
         Reply::BigNumber(digits) if resp3 => field(lua, "big_number", LuaString::wrap(&*digits)),

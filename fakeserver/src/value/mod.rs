@@ -3,8 +3,10 @@
 pub mod blob;
 pub mod dict;
 mod either;
+pub mod geo;
 pub mod glob;
 pub mod hash;
+pub mod hyperloglog;
 pub mod list;
 mod list_nodes;
 pub mod long_double;
@@ -13,6 +15,7 @@ pub mod ordered;
 pub(crate) mod packed_len;
 pub mod set;
 pub mod sorted_set;
+pub mod sorting;
 pub mod stream;
 pub mod stream_group;
 pub mod stream_id;

@@ -170,6 +170,19 @@ pub fn format_double(value: f64) -> String {
     format_general(value, 17)
 }
 
+/// Prints a double without an exponent and with at most 17 decimals: the spelling of coordinates in replies.
+pub fn format_plain(value: f64) -> String {
+    match trim_zeros(&format!("{value:.17}")) {
+        "-0" => "0".to_owned(),
+        text => text.to_owned(),
+    }
+}
+
+/// The double that is read back from [`format_plain`].
+pub fn as_plain(value: f64) -> f64 {
+    format_plain(value).parse().unwrap_or(value)
+}
+
 /// Prints a double as C's `%.{digits}g`.
 pub fn format_general(value: f64, digits: usize) -> String {
     if value.is_nan() {

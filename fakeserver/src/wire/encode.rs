@@ -43,6 +43,10 @@ pub fn encode(reply: &Reply, protocol: Protocol, out: &mut Vec<u8>) {
         }
         Reply::Double(value) if resp3 => line(out, b',', number::format_double(*value).as_bytes()),
         Reply::Double(value) => bulk(out, number::format_double(*value).as_bytes()),
+        Reply::PlainDouble(value) if resp3 => {
+            line(out, b',', number::format_plain(*value).as_bytes());
+        }
+        Reply::PlainDouble(value) => bulk(out, number::format_plain(*value).as_bytes()),
         Reply::Boolean(value) if resp3 => {
             out.extend_from_slice(if *value { b"#t\r\n" } else { b"#f\r\n" });
         }

@@ -38,6 +38,8 @@ pub enum Reply {
     Push(Vec<Reply>),
     /// A double: a bulk string with 17 digits in RESP2, `,` in RESP3.
     Double(f64),
+    /// A double without an exponent, with at most 17 decimals, as coordinates are told.
+    PlainDouble(f64),
     /// A boolean: `:1` or `:0` in RESP2, `#t` or `#f` in RESP3.
     Boolean(bool),
     /// A big number, decimal digits: a bulk string in RESP2, `(` in RESP3.

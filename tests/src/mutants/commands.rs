@@ -14,6 +14,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     mutant("EXEC runs in spite of an error while queueing", queue_error_ignored),
     mutant("EXPIRE GT sets a deadline where there is none", expire_gt_on_persistent),
     mutant("EXPIRE in the past leaves the key", expire_in_the_past_ignored),
+    mutant("GEODIST always answers metres", |x| { if x.is("GEODIST") && x.words.len() == 5 { x.words.pop(); } x.send() }),
+    mutant("GEOSEARCH sorts backwards", geosearch_backwards),
     mutant("GETRANGE leaves out its end", getrange_end_exclusive),
     mutant("HSET counts fields that were there", hset_counts_all),
     mutant("INCR wraps around", incr_wraps),
@@ -21,6 +23,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     mutant("LRANGE leaves out its end", |x| x.change(&["LRANGE"], |_, reply| edit_items(reply, |items| { items.pop(); }))),
     mutant("LREM ignores the sign of its count", lrem_ignores_sign),
     mutant("PERSIST leaves the deadline", persist_does_nothing),
+    mutant("PFCOUNT counts the first key only", |x| { if x.is("PFCOUNT") { x.words.truncate(2); } x.send() }),
     mutant("RENAME leaves the old key", rename_copies),
     mutant("RESP3 null as in RESP2", |x| map_frames(x, |frame| if frame == Frame::Line(b"_".to_vec()) { Frame::Line(b"$-1".to_vec()) } else { frame })),
     mutant("RESP3 maps as arrays", |x| map_frames(x, |frame| match frame { Frame::Items(b'%', items) => Frame::Items(b'*', items), other => other })),
@@ -99,6 +102,17 @@ fn expire_in_the_past_ignored(x: &mut Exchange<'_>) -> Received {
     {
         let key = x.words[1].clone();
         return x.ask(&[&b"EXISTS"[..], &key]);
+    }
+    x.send()
+}
+
+fn geosearch_backwards(x: &mut Exchange<'_>) -> Received {
+    if x.is("GEOSEARCH") {
+        for word in &mut x.words {
+            if word == b"ASC" {
+                *word = b"DESC".to_vec();
+            }
+        }
     }
     x.send()
 }

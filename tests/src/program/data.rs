@@ -28,6 +28,8 @@ pub(super) const SMALL: &[&str] = &[
     "ZADD z0 1 a 2 b 3 c",
     "ZADD z1 2.5 b 1 d",
     "ZADD z2 1 2 2 1 3 10",
+    "GEOADD o0 13.361389 38.115556 a 15.087269 37.502669 b 13.5 37.9 c 13.5 37.9 d",
+    "PFADD p0 a b 1",
     "ZADD y0 0 a 0 b 0 c 0 d",
     "XADD x0 1-1 f v",
     "XADD x0 2-1 f w g v",

@@ -25,12 +25,16 @@ const SETS: &[&[u8]] = &[b"t0", b"t1", b"t2"];
 const ZSETS: &[&[u8]] = &[b"z0", b"z1", b"z2"];
 /// Sorted sets of equal scores: ranges by lex mean nothing on others, so nothing else writes to these.
 const FLATS: &[&[u8]] = &[b"y0", b"y1"];
+/// Sorted sets of positions.
+const GEOS: &[&[u8]] = &[b"o0", b"o1"];
+/// Nothing else writes to these: redis-server reads beyond the end of a `HyperLogLog` whose last run is cut.
+const HYPERLOGS: &[&[u8]] = &[b"p0", b"p1", b"p2"];
 const NEW: &[&[u8]] = &[b"n0", b"n1", b"s0", b"h0", b"l1", b"t1", b"z1"];
 /// The first ones are those that programs dwell on.
 const OWN_KEYS: usize = 6;
 const KEYS: &[&[u8]] = &[
     b"s0", b"c0", b"h0", b"l0", b"t0", b"z0", b"n0", b"s1", b"h1", b"l1", b"t1", b"z1", b"y0",
-    b"n1", b"missing",
+    b"n1", b"o0", b"p0", b"missing",
 ];
 /// What a command may meet where it wants another type.
 const OTHERS: &[&[u8]] = &[b"s0", b"h0", b"l0", b"t0"];
@@ -79,17 +83,22 @@ pub(super) fn words(slot: &str) -> Option<&'static [&'static [u8]]> {
         "field" => &[b"f0", b"f1", b"f2", b"f\xf0\x00", b""],
         "flat" => FLATS,
         "float" => &[b"1", b"0.1", b"-2.5", b"3.0", b"5e3", b"1e-5", b"10000000000000000", b"inf"],
+        "geo" => GEOS,
         "get" => &[b"#", b"s*", b"h*->f0", b"nosuch"],
         "hash" => HASHES,
+        "hyperlog" => HYPERLOGS,
         "idle" => &[b"0", b"60000", b"100000", b"5000000"],
         "idle-min" => &[b"0", b"0", b"30000", b"80000", b"2000000"],
         "index" => &[b"0", b"-1", b"1", b"2", b"-2", b"3", b"-3", b"100", b"-100"],
         "int" => &[b"1", b"-1", b"5", b"0", b"100", b"-7", b"9223372036854775807"],
         "json" => &[b"[]", b"{}", b"[1,2.5,\"x\",null,true,{\"a\":[]}]", b"{\"a\":1}", b"1e3", b"\"\\u00e9\"", b"[1"],
+        "lat" => &[b"38.115556", b"37.502669", b"37.9", b"0", b"85.05112878", b"-85", b"38.115556"],
+        "length" => &[b"km", b"m", b"ft", b"mi", b"KM", b"km", b"yd"],
         "lex" => &[b"-", b"+", b"[a", b"(b", b"[b", b"(", b"[", b"(m"],
         "lib" => &[b"lib0", b"lib1", b"lib2"],
         "libs" => &[b"*", b"lib0", b"lib[12]", b"LIB*", b"nosuch"],
         "list" => LISTS,
+        "lon" => &[b"13.361389", b"15.087269", b"13.5", b"0", b"180", b"-180", b"13.361389"],
         "many" => &[b"1000"],
         "member" => &[b"a", b"b", b"a", b"c", b"1", b"2", b"3", b"d", b"m\xff\r\n\x00", b"", LONG, b"-5", b"012"],
         "name" => &[b"conn", b"other", b"", b"a b"],
@@ -100,6 +109,7 @@ pub(super) fn words(slot: &str) -> Option<&'static [&'static [u8]]> {
         "payload" => PAYLOADS,
         "past" => &[b"1000", b"1600000000000"],
         "pattern" => &[b"*", b"s?", b"[a-c]*", b"*0", b"[^a]", b"f[0-1]", b"\\*", b"nosuch"],
+        "radius" => &[b"200", b"1000", b"100000", b"5000000", b"0", b"0.5", b"-1"],
         "rank" => &[b"1", b"2", b"-1", b"-2", b"0"],
         "score" => &[b"1", b"2", b"2.5", b"3", b"-1", b"0", b"1e10", b"inf", b"-inf", b"0.1", b"3.1415926535897931"],
         "set" => SETS,
@@ -136,7 +146,8 @@ pub(super) fn word(slot: &str, key: usize, entropy: &mut Entropy<'_>) -> Option<
         "consumer" | "group" | "value" | "member" | "field" | "key" | "newkey" | "by"
         | "sorted" | "brief" | "briefly" | "channel" | "channels" | "past" | "payload" | "many"
         | "limit" | "small" => &[],
-        "string" | "counter" | "hash" | "list" | "set" | "zset" | "flat" | "stream" => OTHERS,
+        "string" | "counter" | "hash" | "list" | "set" | "zset" | "flat" | "stream" | "geo"
+        | "hyperlog" => OTHERS,
         // From the middle of a table the rest of it comes in no certain order. A number beyond 64 bits makes redis-server's next
         // SORT fail: its check finds the error number that the cursor has left behind.
         "cursor" => &[b"abc"],
@@ -146,7 +157,8 @@ pub(super) fn word(slot: &str, key: usize, entropy: &mut Entropy<'_>) -> Option<
         _ => ODD,
     };
     let own = match slot {
-        "string" | "counter" | "hash" | "list" | "set" | "zset" | "flat" | "stream" => Some(0),
+        "string" | "counter" | "hash" | "list" | "set" | "zset" | "flat" | "stream" | "geo"
+        | "hyperlog" => Some(0),
         "key" => Some(key % OWN_KEYS),
         _ => None,
     };
