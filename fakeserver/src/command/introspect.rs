@@ -369,22 +369,30 @@ fn covers(spec: &Value, request: &Request, at: usize) -> bool {
     (begin..=last).contains(&at)
 }
 
-/// Commands whose effect on the key depends on an option (SET with GET, BITFIELD with SET or INCRBY).
+/// Commands whose effect on the key depends on an option (SET with GET, BITFIELD with anything but GET).
 fn variable_flags(row: &Row, request: &Request) -> &'static [&'static str] {
     const BOTH: &[&str] = &["RW", "access", "update"];
-    let has = |word: &[u8]| {
-        request
-            .words()
-            .skip(2)
-            .any(|arg| arg.eq_ignore_ascii_case(word))
-    };
-    match (
-        row.group() == Group::Bitmap,
-        has(b"GET"),
-        has(b"SET") || has(b"INCRBY"),
-    ) {
-        (true, _, false) => &["RO", "access"],
-        (true, _, true) | (false, true, _) => BOTH,
-        (false, false, _) => &["OW", "update"],
+    let is_bitmap = row.group() == Group::Bitmap;
+    let mut words = request.words().skip(if is_bitmap { 2 } else { 3 });
+    while let Some(word) = words.next() {
+        let is = |option: &[u8]| word.eq_ignore_ascii_case(option);
+        if is_bitmap {
+            let values = match () {
+                () if is(b"GET") => 2,
+                () if is(b"OVERFLOW") => 1,
+                () => return BOTH,
+            };
+            // What is cut short might become anything.
+            if words.by_ref().take(values).count() < values {
+                return BOTH;
+            }
+        } else if is(b"GET") {
+            return BOTH;
+        }
+    }
+    if is_bitmap {
+        &["RO", "access"]
+    } else {
+        &["OW", "update"]
     }
 }
