@@ -10,22 +10,12 @@ local expected, tail, kept = ARGV[3], ARGV[4], ARGV[9]
 local marks, emits, spawns, timers =
   tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 
-local function corrupt(at)
-  return redis.error_reply('STM_CORRUPT:' .. at)
-end
-
 -- A row that ends as expected has the expected version; decoding a large one takes longer than all the rest.
 if tail == '' or redis.call('GETRANGE', KEYS[1], -#tail, -1) ~= tail then
   local stored = redis.call('GET', KEYS[1])
   if stored then
-    -- Only an object can hold a version; an array is a table too.
-    local readable, document = pcall(cjson.decode, stored)
-    local found = readable and string.find(stored, '^%s*{') and document.version
-    if type(found) == 'string' and string.find(found, '^%-?%d+$') then
-      found = tonumber(found)
-    end
-    -- A double of 2^53 or more may stand for its neighbour; the caller looks at such a row itself.
-    if type(found) ~= 'number' or found ~= math.floor(found) or math.abs(found) >= 2 ^ 53 then
+    local found = version_of(stored)
+    if not found then
       return corrupt(1)
     end
     if expected == '' or found ~= tonumber(expected) then

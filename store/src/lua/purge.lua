@@ -1,9 +1,6 @@
 -- KEYS: the row; the timers, the outbox, the spawns; processed ids, trace, trace counter; the index, if ids are kept in one.
 -- ARGV: the expected version, how many timers, events, spawns; then a member for each timer, a field and its value for each
 -- event and each spawn, then the id. Replies 1 if there was a row, 0 if there was none, -1 if it is at another version.
-local function corrupt(at)
-  return redis.error_reply('STM_CORRUPT:' .. at)
-end
 local kinds = { 'string', 'zset', 'hash', 'hash' }
 for at, kind in ipairs(kinds) do
   local found = redis.call('TYPE', KEYS[at]).ok
@@ -20,14 +17,8 @@ if index then
 end
 local row = redis.call('GET', KEYS[1])
 if row then
-  -- Only an object can hold a version; an array is a table too.
-  local readable, document = pcall(cjson.decode, row)
-  local found = readable and string.find(row, '^%s*{') and document.version
-  if type(found) == 'string' and string.find(found, '^%-?%d+$') then
-    found = tonumber(found)
-  end
-  -- A double of 2^53 or more may stand for its neighbour.
-  if type(found) ~= 'number' or found ~= math.floor(found) or math.abs(found) >= 2 ^ 53 then
+  local found = version_of(row)
+  if not found then
     return corrupt(1)
   end
   if found ~= tonumber(ARGV[1]) then

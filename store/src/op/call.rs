@@ -1,12 +1,16 @@
 //! One call of a script: by hash, and once by source where the server does not know the hash.
 
-use redis::Value;
+use redis::{ServerError, Value};
 
-use super::{Batch, Replies, reply, script::Script};
+use super::{
+    Batch, Replies,
+    reply::{self, CORRUPT_MARKER},
+    script::Script,
+};
 
-/// A script with its keys and arguments.
+/// A script with its keys and arguments, sent once by hash and once by source at most.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(crate) struct Call {
     script: &'static Script,
     keys: Vec<String>,
     arguments: Vec<Vec<u8>>,
@@ -14,7 +18,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    pub(super) fn new(
+    pub(crate) fn new(
         script: &'static Script,
         keys: Vec<String>,
         arguments: impl IntoIterator<Item = Vec<u8>>,
@@ -28,31 +32,42 @@ impl Call {
     }
 
     /// The keys, in the order of the script.
-    pub(super) fn keys(&self) -> &[String] {
+    pub(crate) fn keys(&self) -> &[String] {
         &self.keys
     }
 
-    /// The batch that asks by hash.
-    pub(super) fn batch(&self) -> Batch {
+    /// What to send, if these are not replies to the end of it.
+    pub(crate) fn next(&mut self, replies: &Replies) -> Option<Batch> {
+        match replies {
+            Replies::Start => Some(self.by_hash()),
+            Replies::Received(values) if !self.asked_by_source && is_no_script(values) => {
+                self.asked_by_source = true;
+                let command = self.script.by_source(&self.names(), &self.arguments);
+                Some(Batch::shared([command]))
+            }
+            _ => None,
+        }
+    }
+
+    /// From the start, be it for the first time or after it has ended.
+    pub(crate) fn by_hash(&mut self) -> Batch {
+        self.asked_by_source = false;
         Batch::shared([self.script.by_hash(&self.names(), &self.arguments)])
     }
 
-    /// The batch that asks by source, once, if the server has not run the script for not knowing it.
-    pub(super) fn again(&mut self, replies: &Replies) -> Option<Batch> {
-        let Replies::Received(values) = replies else {
-            return None;
-        };
-        let unknown =
-            matches!(values.as_slice(), [Value::ServerError(error)] if reply::is_no_script(error));
-        if !unknown || std::mem::replace(&mut self.asked_by_source, true) {
-            return None;
-        }
-        Some(Batch::shared([self
-            .script
-            .by_source(&self.names(), &self.arguments)]))
+    /// The key that holds something else, if that is what the script says.
+    pub(crate) fn corrupt_key(&self, error: &ServerError) -> Option<&str> {
+        let message = reply::error_text(error);
+        let (_, number) = message.split_once(CORRUPT_MARKER)?;
+        let number: usize = number.trim().parse().ok()?;
+        self.keys.get(number.checked_sub(1)?).map(String::as_str)
     }
 
     fn names(&self) -> Vec<&str> {
         self.keys.iter().map(String::as_str).collect()
     }
+}
+
+fn is_no_script(values: &[Value]) -> bool {
+    matches!(values, [Value::ServerError(error)] if reply::is_no_script(error))
 }

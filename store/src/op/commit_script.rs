@@ -3,15 +3,15 @@
 use redis::{Cmd, ServerError, Value, cmd};
 
 use super::{
-    Batch, Operation, Replies, Step, Writes, over, protocol_error, reply, script::COMMIT,
+    Batch, Operation, Replies, Step, Writes, over, protocol_error,
+    reply::{self, CORRUPT_MARKER},
+    script::COMMIT,
     writes::Lifetime,
 };
 use crate::{Attempt, Commit, Committed, Document, Seq, Settings, StoreError, Version, codec};
 
 /// What the script puts before the version that it found; the server puts `ERR` before that.
 const CONFLICT_MARKER: &str = "STM_CONFLICT:";
-/// What the script puts before the number of the key that holds something else.
-const CORRUPT_MARKER: &str = "STM_CORRUPT:";
 /// How often the row is looked at. Each time the script must have met a row that it can not read and that was at the
 /// expected version a moment later, so that a second time already means that others keep writing such rows.
 const LOOKS_MAX: usize = 2;

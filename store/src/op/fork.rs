@@ -2,7 +2,7 @@
 
 use redis::{Value, cmd};
 
-use super::{Batch, Operation, Replies, Step, call::Call, over, reply, script::FORK, validate};
+use super::{Batch, Call, Operation, Replies, Step, over, reply, script::FORK, validate};
 use crate::{Execution, Forkable, RowTail, Settings, StoreError, Version};
 
 /// The version of a copy.
@@ -93,8 +93,8 @@ impl<D: Forkable> Fork<D> {
             self.new_id.clone().into_bytes(),
             lifetime.map_or_else(Vec::new, |ms| ms.to_string().into_bytes()),
         ];
-        let call = Call::new(&FORK, names, arguments);
-        let batch = call.batch();
+        let mut call = Call::new(&FORK, names, arguments);
+        let batch = call.by_hash();
         self.state = State::Copying {
             copy: Box::new(copy),
             read,
@@ -159,7 +159,7 @@ impl<D: Forkable> Operation for Fork<D> {
                 },
                 replies,
             ) => {
-                if let Some(batch) = call.again(&replies) {
+                if let Some(batch) = call.next(&replies) {
                     self.state = State::Copying { copy, read, call };
                     return Step::Send(batch);
                 }

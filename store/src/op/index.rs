@@ -3,8 +3,7 @@
 use redis::{Value, cmd};
 
 use super::{
-    Batch, Operation, Replies, Step,
-    call::Call,
+    Batch, Call, Operation, Replies, Step,
     list::own_summary,
     over, reply,
     scan::Scan,
@@ -86,8 +85,8 @@ impl ListOrdered {
         if let Some(OrderedCursor { score, id }) = &self.cursor {
             arguments.extend([score.clone().into_bytes(), id.clone().into_bytes()]);
         }
-        let call = Call::new(&INDEX_PAGE, vec![self.keys.index()], arguments);
-        let batch = call.batch();
+        let mut call = Call::new(&INDEX_PAGE, vec![self.keys.index()], arguments);
+        let batch = call.by_hash();
         self.state = Listing::Looking(call);
         Step::Send(batch)
     }
@@ -177,7 +176,7 @@ impl Operation for ListOrdered {
         let result = match (std::mem::replace(&mut self.state, Listing::Over), replies) {
             (Listing::Start, Replies::Start) => return self.look(),
             (Listing::Looking(mut call), replies) => {
-                if let Some(batch) = call.again(&replies) {
+                if let Some(batch) = call.next(&replies) {
                     self.state = Listing::Looking(call);
                     return Step::Send(batch);
                 }
@@ -285,8 +284,8 @@ impl RebuildIndex {
         if entries.is_empty() {
             return Ok(self.after_rows(scan));
         }
-        let call = self.repair(entries);
-        let batch = call.batch();
+        let mut call = self.repair(entries);
+        let batch = call.by_hash();
         self.state = Rebuilding::Adding(scan, call);
         Ok(Step::Send(batch))
     }
@@ -296,11 +295,11 @@ impl RebuildIndex {
         let ids = found
             .into_iter()
             .filter_map(|(id, _)| String::from_utf8(id).ok());
-        let call = self.repair(ids.map(|id| (id, String::new())));
+        let mut call = self.repair(ids.map(|id| (id, String::new())));
         if call.keys().len() == 1 {
             return Ok(self.after_entries(scan));
         }
-        let batch = call.batch();
+        let batch = call.by_hash();
         self.state = Rebuilding::Removing(scan, call);
         Ok(Step::Send(batch))
     }
@@ -327,7 +326,7 @@ impl Operation for RebuildIndex {
             Rebuilding::Rows(scan) => self.met(scan, replies),
             Rebuilding::Reading(scan, found) => self.read(scan, &found, replies),
             Rebuilding::Adding(scan, mut call) => {
-                if let Some(batch) = call.again(&replies) {
+                if let Some(batch) = call.next(&replies) {
                     self.state = Rebuilding::Adding(scan, call);
                     return Step::Send(batch);
                 }
@@ -335,7 +334,7 @@ impl Operation for RebuildIndex {
             }
             Rebuilding::Entries(scan) => self.listed(scan, replies),
             Rebuilding::Removing(scan, mut call) => {
-                if let Some(batch) = call.again(&replies) {
+                if let Some(batch) = call.next(&replies) {
                     self.state = Rebuilding::Removing(scan, call);
                     return Step::Send(batch);
                 }

@@ -38,7 +38,7 @@ mod purge;
 mod relay;
 pub mod reply;
 mod resolve;
-mod scan;
+pub(crate) mod scan;
 mod script;
 mod spawns;
 mod status;
@@ -51,6 +51,7 @@ mod writes;
 
 use redis::{Cmd, Pipeline, RedisError, Value};
 
+pub(crate) use self::call::Call;
 pub use self::{
     check::Check,
     commit::CommitOperation,

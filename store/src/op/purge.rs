@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use redis::Value;
 
 use super::{
-    Batch, Operation, Replies, Step,
-    call::Call,
-    over, reply,
+    Batch, Call, Operation, Replies, Step, over, reply,
     scan::{Pair, Scan},
     script::PURGE,
     validate,
@@ -16,9 +14,6 @@ use crate::{Settings, StoreError, Version, codec, keys::Keys};
 
 /// Entries that the server is asked for at a time.
 const COUNT: u32 = 1_000;
-
-/// What the script puts before the number of the key that holds something else.
-const CORRUPT_MARKER: &str = "STM_CORRUPT:";
 
 /// `ZSCAN`, `HSCAN` of what all executions share, then one script for each execution: removes its row, dedupe marks, trace
 /// and trace counter, its timers, the events addressed to it and the spawn intents that it issued, if its version is the
@@ -133,8 +128,8 @@ impl PurgeMany {
         let Some(victim) = self.victims.get_mut(self.purged.len()) else {
             return Step::Done(Ok(std::mem::take(&mut self.purged)));
         };
-        let call = victim.call(&self.keys, self.is_indexed);
-        let batch = call.batch();
+        let mut call = victim.call(&self.keys, self.is_indexed);
+        let batch = call.by_hash();
         self.state = State::Removing(call);
         Step::Send(batch)
     }
@@ -142,13 +137,9 @@ impl PurgeMany {
     fn removed(call: &Call, replies: Replies) -> Result<bool, StoreError> {
         let [removed] = replies.harmless()?;
         if let Value::ServerError(error) = &removed {
-            let message = reply::error_text(error);
-            let corrupt = message
-                .split_once(CORRUPT_MARKER)
-                .and_then(|(_, at)| call.keys().get(at.parse::<usize>().ok()?.checked_sub(1)?));
-            return Err(match corrupt {
+            return Err(match call.corrupt_key(error) {
                 Some(key) => StoreError::Corrupt {
-                    key: key.clone(),
+                    key: key.to_owned(),
                     field: None,
                     reason: "of another type, or without an integer `version`".to_owned(),
                 },
@@ -233,7 +224,7 @@ impl Operation for PurgeMany {
                 self.remove()
             }),
             State::Removing(mut call) => {
-                if let Some(batch) = call.again(&replies) {
+                if let Some(batch) = call.next(&replies) {
                     self.state = State::Removing(call);
                     return Step::Send(batch);
                 }

@@ -5,6 +5,9 @@ use redis::{ServerError, ServerErrorKind, Value};
 use super::{Replies, protocol_error};
 use crate::StoreError;
 
+/// What a script puts before the number of the key that holds something else.
+pub(super) const CORRUPT_MARKER: &str = "STM_CORRUPT:";
+
 impl Replies {
     /// Exactly `N` replies of a batch whose repetition is harmless: whatever goes wrong with the connection is
     /// [`StoreError::Io`].
@@ -74,6 +77,13 @@ pub fn integer(value: &Value) -> Option<i64> {
         Value::SimpleString(text) => text.parse().ok(),
         _ => None,
     }
+}
+
+/// How many: an integer that is not negative, unless the server says no.
+pub(crate) fn count(value: Value, command: &'static str, key: &str) -> Result<u64, StoreError> {
+    integer(&accepted(value, command, key)?)
+        .and_then(|count| count.try_into().ok())
+        .ok_or_else(|| unexpected(command))
 }
 
 /// A double; RESP2 sends it as text.

@@ -11,19 +11,19 @@ const PAGES_MAX: u32 = 1 << 20;
 
 /// A walk, and how far it is.
 #[derive(Debug)]
-pub(super) struct Scan {
+pub(crate) struct Scan {
     command: &'static str,
     /// None for the database itself.
     key: Option<String>,
     pattern: Option<String>,
-    pub(super) count: u32,
+    pub(crate) count: u32,
     cursor: u64,
     pages: u32,
 }
 
 impl Scan {
     /// Over the keys that match, from this cursor on.
-    pub(super) fn keys(pattern: String, count: u32, cursor: u64) -> Self {
+    pub(crate) fn keys(pattern: String, count: u32, cursor: u64) -> Self {
         Self {
             command: "SCAN",
             key: None,
@@ -35,7 +35,7 @@ impl Scan {
     }
 
     /// Over the fields of a hash.
-    pub(super) fn hash(key: String, count: u32) -> Self {
+    pub(crate) fn hash(key: String, count: u32) -> Self {
         Self {
             command: "HSCAN",
             key: Some(key),
@@ -45,7 +45,7 @@ impl Scan {
     }
 
     /// Over the members of a sorted set, or over those that match.
-    pub(super) fn sorted_set(key: String, pattern: Option<String>, count: u32) -> Self {
+    pub(crate) fn sorted_set(key: String, pattern: Option<String>, count: u32) -> Self {
         Self {
             command: "ZSCAN",
             key: Some(key),
@@ -60,17 +60,17 @@ impl Scan {
     }
 
     /// How many pages were read.
-    pub(super) fn pages(&self) -> u32 {
+    pub(crate) fn pages(&self) -> u32 {
         self.pages
     }
 
     /// Where the walk goes on; none at the end.
-    pub(super) fn cursor(&self) -> Option<u64> {
+    pub(crate) fn cursor(&self) -> Option<u64> {
         (self.cursor != 0).then_some(self.cursor)
     }
 
     /// The command for the next page.
-    pub(super) fn command(&self) -> Cmd {
+    pub(crate) fn command(&self) -> Cmd {
         let mut command = cmd(self.command);
         if let Some(key) = &self.key {
             command.arg(key);
@@ -83,19 +83,11 @@ impl Scan {
     }
 
     /// The page that the server answered, as a flat list.
-    pub(super) fn page(&mut self, replies: Replies) -> Result<Value, StoreError> {
+    pub(crate) fn page(&mut self, replies: Replies) -> Result<Value, StoreError> {
         let [scan] = replies.harmless()?;
         let place = self.key.as_ref().or(self.pattern.as_ref());
         let scan = reply::accepted(scan, self.command, place.map_or("", String::as_str))?;
-        let unexpected = || reply::unexpected(self.command);
-        let Ok([next, found]) = <[Value; 2]>::try_from(reply::items(scan).ok_or_else(unexpected)?)
-        else {
-            return Err(unexpected());
-        };
-        // Cursors use all 64 bits.
-        let next = reply::bytes(next)
-            .and_then(|next| std::str::from_utf8(&next).ok()?.parse().ok())
-            .ok_or_else(unexpected)?;
+        let (next, found) = parts(scan, self.command)?;
         self.pages += 1;
         if self.pages > PAGES_MAX {
             return Err(protocol_error("a walk over the keys does not end").into());
@@ -105,7 +97,7 @@ impl Scan {
     }
 
     /// As [`Scan::page`], as single names.
-    pub(super) fn names(&mut self, replies: Replies) -> Result<Vec<Vec<u8>>, StoreError> {
+    pub(crate) fn names(&mut self, replies: Replies) -> Result<Vec<Vec<u8>>, StoreError> {
         let found = self.page(replies)?;
         let names = reply::items(found).map(|names| names.into_iter().map(reply::bytes));
         names
@@ -114,15 +106,33 @@ impl Scan {
     }
 
     /// As [`Scan::page`], as fields with values, or members with scores.
-    pub(super) fn pairs(&mut self, replies: Replies) -> Result<Vec<Pair>, StoreError> {
-        let found = self.page(replies)?;
-        let pair = |(first, second)| Some((reply::bytes(first)?, reply::bytes(second)?));
-        let pairs = reply::pairs(found).map(|pairs| pairs.into_iter().map(pair));
-        pairs
-            .and_then(Iterator::collect)
-            .ok_or_else(|| reply::unexpected(self.command))
+    pub(crate) fn pairs(&mut self, replies: Replies) -> Result<Vec<Pair>, StoreError> {
+        pairs(self.page(replies)?, self.command)
     }
 }
 
+/// Where a walk goes on, 0 at the end, and what it has found.
+pub(crate) fn parts(scan: Value, command: &'static str) -> Result<(u64, Value), StoreError> {
+    let parts = reply::items(scan).and_then(|parts| {
+        let [next, found] = <[Value; 2]>::try_from(parts).ok()?;
+        // Cursors use all 64 bits.
+        let next = std::str::from_utf8(&reply::bytes(next)?)
+            .ok()?
+            .parse()
+            .ok()?;
+        Some((next, found))
+    });
+    parts.ok_or_else(|| reply::unexpected(command))
+}
+
+/// Fields with values, or members with scores.
+pub(crate) fn pairs(found: Value, command: &'static str) -> Result<Vec<Pair>, StoreError> {
+    let pair = |(first, second)| Some((reply::bytes(first)?, reply::bytes(second)?));
+    let pairs = reply::pairs(found).map(|pairs| pairs.into_iter().map(pair));
+    pairs
+        .and_then(Iterator::collect)
+        .ok_or_else(|| reply::unexpected(command))
+}
+
 /// A field and its value, or a member and its score.
-pub(super) type Pair = (Vec<u8>, Vec<u8>);
+pub(crate) type Pair = (Vec<u8>, Vec<u8>);

@@ -1,6 +1,6 @@
 //! Scripts: by hash, and by source where the server does not know the hash.
 
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use redis::{Cmd, cmd};
 
@@ -8,60 +8,40 @@ use redis::{Cmd, cmd};
 #[derive(Debug)]
 pub struct Script {
     source: &'static str,
-    hash: LazyLock<String>,
+    hash: OnceLock<String>,
 }
 
 /// Compare the version, then write the row and everything that comes with it.
-pub(super) static COMMIT: Script = Script {
-    source: include_str!("../lua/commit.lua"),
-    hash: LazyLock::new(|| redis::Script::new(COMMIT.source).get_hash().to_owned()),
-};
+pub(super) static COMMIT: Script = Script::new(concat!(
+    include_str!("../lua/prelude.lua"),
+    include_str!("../lua/commit.lua")
+));
 
 /// Remove a timer that still has its score.
-pub(super) static DELETE_TIMER: Script = Script {
-    source: include_str!("../lua/delete_timer.lua"),
-    hash: LazyLock::new(|| {
-        redis::Script::new(DELETE_TIMER.source)
-            .get_hash()
-            .to_owned()
-    }),
-};
+pub(super) static DELETE_TIMER: Script = Script::new(include_str!("../lua/delete_timer.lua"));
 
 /// Remove an execution and what belongs to it.
-pub(super) static PURGE: Script = Script {
-    source: include_str!("../lua/purge.lua"),
-    hash: LazyLock::new(|| redis::Script::new(PURGE.source).get_hash().to_owned()),
-};
+pub(super) static PURGE: Script = Script::new(concat!(
+    include_str!("../lua/prelude.lua"),
+    include_str!("../lua/purge.lua")
+));
 
 /// Store a copy of a row under another key.
-pub(super) static FORK: Script = Script {
-    source: include_str!("../lua/fork.lua"),
-    hash: LazyLock::new(|| redis::Script::new(FORK.source).get_hash().to_owned()),
-};
+pub(super) static FORK: Script = Script::new(include_str!("../lua/fork.lua"));
 
 /// Look up a page of the index.
-pub(super) static INDEX_PAGE: Script = Script::new(include_str!("../lua/index_page.lua"), || {
-    INDEX_PAGE.digest()
-});
+pub(super) static INDEX_PAGE: Script = Script::new(include_str!("../lua/index_page.lua"));
 
 /// Bring entries of the index in line with the rows.
-pub(super) static INDEX_REPAIR: Script =
-    Script::new(include_str!("../lua/index_repair.lua"), || {
-        INDEX_REPAIR.digest()
-    });
+pub(super) static INDEX_REPAIR: Script = Script::new(include_str!("../lua/index_repair.lua"));
 
 impl Script {
     /// A script whose hash is worked out when it is first needed.
-    pub(crate) const fn new(source: &'static str, hash: fn() -> String) -> Self {
+    pub(crate) const fn new(source: &'static str) -> Self {
         Self {
             source,
-            hash: LazyLock::new(hash),
+            hash: OnceLock::new(),
         }
-    }
-
-    /// The SHA-1, worked out anew.
-    pub(crate) fn digest(&self) -> String {
-        redis::Script::new(self.source).get_hash().to_owned()
     }
 
     /// The source.
@@ -71,7 +51,8 @@ impl Script {
 
     /// The SHA-1 of the source in hexadecimal digits.
     pub fn hash(&self) -> &str {
-        &self.hash
+        self.hash
+            .get_or_init(|| redis::Script::new(self.source).get_hash().to_owned())
     }
 
     pub(crate) fn by_hash<A: AsRef<[u8]>>(&self, keys: &[&str], arguments: &[A]) -> Cmd {

@@ -2,8 +2,8 @@
 
 use redis::{Value, cmd};
 
-use super::{Batch, Operation, Replies, Step, reply, script::DELETE_TIMER, validate};
-use crate::{DueTimer, Rejection, Settings, StoreError, codec};
+use super::{Batch, Call, Operation, Replies, Step, reply, script::DELETE_TIMER, validate};
+use crate::{DueTimer, Settings, StoreError, codec};
 
 /// `ZRANGEBYSCORE`: all timers whose time has come, by time, then by name.
 #[derive(Debug)]
@@ -18,12 +18,7 @@ impl DueTimers {
     /// # Errors
     /// [`StoreError::Invalid`] if it is not a number.
     pub fn new(settings: &Settings, now_s: f64) -> Result<Self, StoreError> {
-        if now_s.is_nan() {
-            return Err(StoreError::Invalid {
-                what: "present time",
-                reason: Rejection::NotFinite,
-            });
-        }
+        validate::present(now_s)?;
         Ok(Self {
             key: settings.keys().timers(),
             now: codec::python_float(now_s),
@@ -71,9 +66,7 @@ impl Operation for DueTimers {
 /// Reading the score and removing the member in two steps would lose a timer that is re-armed in between.
 #[derive(Debug)]
 pub struct DeleteTimer {
-    key: String,
-    arguments: [String; 2],
-    asked_by_source: bool,
+    call: Call,
 }
 
 impl DeleteTimer {
@@ -89,13 +82,11 @@ impl DeleteTimer {
     ) -> Result<Self, StoreError> {
         validate::execution_id(settings, "execution id", id)?;
         validate::time("time of a timer", fire_at_s)?;
+        let keys = settings.keys();
+        let arguments = [keys.timer_member(id, path), codec::python_float(fire_at_s)];
+        let arguments = arguments.map(String::into_bytes);
         Ok(Self {
-            key: settings.keys().timers(),
-            arguments: [
-                settings.keys().timer_member(id, path),
-                codec::python_float(fire_at_s),
-            ],
-            asked_by_source: false,
+            call: Call::new(&DELETE_TIMER, vec![keys.timers()], arguments),
         })
     }
 }
@@ -106,24 +97,12 @@ impl Operation for DeleteTimer {
     type Output = bool;
 
     fn step(&mut self, replies: Replies) -> Step<bool> {
-        if let Replies::Start = replies {
-            return Step::Send(Batch::shared([
-                DELETE_TIMER.by_hash(&[&self.key], &self.arguments)
-            ]));
+        if let Some(batch) = self.call.next(&replies) {
+            return Step::Send(batch);
         }
-        let removed = match replies.harmless() {
-            Ok([Value::ServerError(error)])
-                if reply::is_no_script(&error) && !self.asked_by_source =>
-            {
-                self.asked_by_source = true;
-                return Step::Send(Batch::shared([
-                    DELETE_TIMER.by_source(&[&self.key], &self.arguments)
-                ]));
-            }
-            other => other,
-        };
-        Step::Done(removed.and_then(|[removed]| {
-            let removed = reply::accepted(removed, "EVALSHA", &self.key)?;
+        let key = self.call.keys().first().map_or("", String::as_str);
+        Step::Done(replies.harmless().and_then(|[removed]| {
+            let removed = reply::accepted(removed, "EVALSHA", key)?;
             reply::integer(&removed)
                 .map(|removed| removed != 0)
                 .ok_or_else(|| reply::unexpected("EVALSHA"))

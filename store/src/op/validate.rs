@@ -31,6 +31,17 @@ pub fn time(what: &'static str, seconds: f64) -> Result<(), StoreError> {
     }
 }
 
+/// Refuses a present that is no number: everything would be due, or nothing.
+pub fn present(now_s: f64) -> Result<(), StoreError> {
+    if now_s.is_nan() {
+        return Err(StoreError::Invalid {
+            what: "present time",
+            reason: Rejection::NotFinite,
+        });
+    }
+    Ok(())
+}
+
 /// Refuses nesting that the Python store could not read back.
 pub fn depth(what: &'static str, levels: usize) -> Result<(), StoreError> {
     let readable = levels <= codec::WRITE_DEPTH_MAX;

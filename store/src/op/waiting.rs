@@ -2,8 +2,8 @@
 
 use redis::cmd;
 
-use super::{Batch, Operation, Replies, Step, reply};
-use crate::{Rejection, Settings, StoreError, WaitingCounts, codec};
+use super::{Batch, Operation, Replies, Step, reply, validate};
+use crate::{Settings, StoreError, WaitingCounts, codec};
 
 /// `HLEN` of outbox and spawns, `ZCOUNT` of timers: how much waits, at a cost that does not depend on it.
 #[derive(Debug)]
@@ -18,12 +18,7 @@ impl CountWaiting {
     /// # Errors
     /// [`StoreError::Invalid`] if it is not a number.
     pub fn new(settings: &Settings, now_s: f64) -> Result<Self, StoreError> {
-        if now_s.is_nan() {
-            return Err(StoreError::Invalid {
-                what: "present time",
-                reason: Rejection::NotFinite,
-            });
-        }
+        validate::present(now_s)?;
         let keys = settings.keys();
         Ok(Self {
             keys: [keys.outbox(), keys.spawns(), keys.timers()],
@@ -48,16 +43,11 @@ impl Operation for CountWaiting {
                 due,
             ]));
         }
-        let count = |value, command: &'static str, key: &str| {
-            let count = reply::accepted(value, command, key)?;
-            let count = reply::integer(&count).and_then(|count| count.try_into().ok());
-            count.ok_or_else(|| reply::unexpected(command))
-        };
         Step::Done(replies.harmless().and_then(|[events, starts, due]| {
             Ok(WaitingCounts {
-                outbox: count(events, "HLEN", outbox)?,
-                spawns: count(starts, "HLEN", spawns)?,
-                due_timers: count(due, "ZCOUNT", timers)?,
+                outbox: reply::count(events, "HLEN", outbox)?,
+                spawns: reply::count(starts, "HLEN", spawns)?,
+                due_timers: reply::count(due, "ZCOUNT", timers)?,
             })
         }))
     }

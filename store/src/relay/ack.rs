@@ -3,11 +3,10 @@
 use super::Entry;
 use crate::{
     Settings,
-    op::{Operation, Replies, Script, Step, reply},
-    transport::Call,
+    op::{Call, Operation, Replies, Script, Step, reply},
 };
 
-static ACK: Script = Script::new(include_str!("lua/ack.lua"), || ACK.digest());
+static ACK: Script = Script::new(include_str!("lua/ack.lua"));
 
 /// One script: removes an entry if it is still the one that was read; whether it was.
 ///

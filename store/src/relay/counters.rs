@@ -1,21 +1,18 @@
 //! Counters that are behind what they have given out.
 
-use redis::{Value, cmd};
-
 use super::Origin;
 use crate::{
     Settings, StoreError, Version,
-    op::{Batch, Operation, Replies, Script, Step, over, reply},
-    transport::Call,
+    op::{
+        Batch, Call, Operation, Replies, Script, Step, over, reply,
+        scan::{Pair, Scan},
+    },
 };
 
-static RAISE: Script = Script::new(
-    concat!(
-        include_str!("../transport/lua/prelude.lua"),
-        include_str!("lua/raise.lua")
-    ),
-    || RAISE.digest(),
-);
+static RAISE: Script = Script::new(concat!(
+    include_str!("../transport/lua/prelude.lua"),
+    include_str!("lua/raise.lua")
+));
 
 /// Fields that one `HSCAN` looks at.
 const SCAN_COUNT: u32 = 1000;
@@ -49,7 +46,7 @@ pub struct RepairCounters {
 
 #[derive(Debug)]
 enum State {
-    Scanning(usize),
+    Scanning(usize, Scan),
     Raising(Call),
     Over,
 }
@@ -60,47 +57,53 @@ impl RepairCounters {
         Self {
             settings: settings.clone(),
             largest: [0; 2],
-            state: State::Scanning(0),
+            state: State::Scanning(0, Scan::hash(settings.keys().outbox(), SCAN_COUNT)),
         }
     }
 
-    fn scan(&self, at: usize, cursor: &[u8]) -> Step<Repaired> {
-        let key = ORIGINS.map(|origin| origin.key(self.settings.keys()))[at].clone();
-        let mut scan = cmd("HSCAN");
-        scan.arg(key).arg(cursor).arg("COUNT").arg(SCAN_COUNT);
-        Step::Send(Batch::shared([scan]))
+    fn scan(&mut self, at: usize, scan: Scan) -> Step<Repaired> {
+        let batch = Batch::shared([scan.command()]);
+        self.state = State::Scanning(at, scan);
+        Step::Send(batch)
     }
 
-    fn scanned(&mut self, at: usize, replies: Replies) -> Result<Vec<u8>, StoreError> {
-        let unexpected = || reply::unexpected("HSCAN");
-        let key = ORIGINS.map(|origin| origin.key(self.settings.keys()))[at].clone();
-        let [scanned] = replies.harmless()?;
-        let scanned = reply::accepted(scanned, "HSCAN", &key)?;
-        let parts = reply::items(scanned).ok_or_else(unexpected)?;
-        let Ok([cursor, fields]) = <[Value; 2]>::try_from(parts) else {
-            return Err(unexpected());
-        };
-        for (field, _) in reply::pairs(fields).ok_or_else(unexpected)? {
+    fn keep(&mut self, at: usize, found: &[Pair]) -> Result<(), StoreError> {
+        for (field, _) in found {
             // What is no number is poison, and nothing that a counter could meet.
-            let Some(seq) = reply::integer(&field) else {
+            let seq = std::str::from_utf8(field).ok();
+            let Some(seq) = seq.and_then(|seq| seq.parse::<i64>().ok()) else {
                 continue;
             };
             if seq >= Version::EDGE.get() {
                 return Err(StoreError::Corrupt {
-                    key,
+                    key: ORIGINS[at].key(self.settings.keys()),
                     field: Some(seq.to_string()),
                     reason: "seq has reached 2^53 - 1".to_owned(),
                 });
             }
             self.largest[at] = self.largest[at].max(seq);
         }
-        reply::bytes(cursor).ok_or_else(unexpected)
+        Ok(())
+    }
+
+    /// On with this hash, or with the next, or with the counters.
+    fn walk_on(&mut self, at: usize, scan: Scan) -> Step<Repaired> {
+        if scan.cursor().is_some() {
+            return self.scan(at, scan);
+        }
+        match ORIGINS.get(at + 1) {
+            Some(origin) => {
+                let scan = Scan::hash(origin.key(self.settings.keys()), SCAN_COUNT);
+                self.scan(at + 1, scan)
+            }
+            None => self.raise(),
+        }
     }
 
     fn raise(&mut self) -> Step<Repaired> {
         let keys = ORIGINS.map(|origin| origin.counter(self.settings.keys()));
         let least = self.largest.map(|seq| seq.to_string().into_bytes());
-        let mut call = Call::new(&RAISE, keys.into(), least.into());
+        let mut call = Call::new(&RAISE, keys.into(), least);
         let batch = call.by_hash();
         self.state = State::Raising(call);
         Step::Send(batch)
@@ -114,22 +117,14 @@ impl Operation for RepairCounters {
 
     fn step(&mut self, replies: Replies) -> Step<Repaired> {
         match std::mem::replace(&mut self.state, State::Over) {
-            State::Scanning(at) if matches!(replies, Replies::Start) => {
-                self.state = State::Scanning(at);
-                self.scan(at, b"0")
+            State::Scanning(at, scan) if matches!(replies, Replies::Start) => self.scan(at, scan),
+            State::Scanning(at, mut scan) => {
+                let kept = scan.pairs(replies).and_then(|found| self.keep(at, &found));
+                match kept {
+                    Ok(()) => self.walk_on(at, scan),
+                    Err(error) => Step::Done(Err(error)),
+                }
             }
-            State::Scanning(at) => match self.scanned(at, replies) {
-                Err(error) => Step::Done(Err(error)),
-                Ok(cursor) if cursor != b"0" => {
-                    self.state = State::Scanning(at);
-                    self.scan(at, &cursor)
-                }
-                Ok(_) if at + 1 < ORIGINS.len() => {
-                    self.state = State::Scanning(at + 1);
-                    self.scan(at + 1, b"0")
-                }
-                Ok(_) => self.raise(),
-            },
             State::Raising(mut call) => {
                 if let Some(batch) = call.next(&replies) {
                     self.state = State::Raising(call);

@@ -5,17 +5,14 @@ use serde_json::{Map, Number, Value as Json};
 use super::{Entry, Origin};
 use crate::{
     DueTimer, Event, OutboxEntry, Settings, StoreError, codec,
-    op::{Operation, Replies, Script, Step, reply, validate},
-    transport::{Call, Priority},
+    op::{Call, Operation, Replies, Script, Step, reply, validate},
+    transport::Priority,
 };
 
-static DELIVER: Script = Script::new(
-    concat!(
-        include_str!("../transport/lua/prelude.lua"),
-        include_str!("lua/deliver.lua")
-    ),
-    || DELIVER.digest(),
-);
+static DELIVER: Script = Script::new(concat!(
+    include_str!("../transport/lua/prelude.lua"),
+    include_str!("lua/deliver.lua")
+));
 
 /// What became of one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

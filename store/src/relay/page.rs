@@ -5,7 +5,7 @@ use redis::{Cmd, Value, cmd};
 use super::{Origin, Poison};
 use crate::{
     OutboxEntry, Seq, Settings, SpawnEntry, StoreError, codec,
-    op::{Batch, Operation, Replies, Step, reply, validate},
+    op::{Batch, Operation, Replies, Step, reply, scan, validate},
 };
 
 /// Most entries that a page may be asked for: about what a server answers within a few milliseconds.
@@ -180,7 +180,7 @@ impl<E: Entry> EntryPage<E> {
         scan
     }
 
-    fn page(&self, waiting: u64, fields: Vec<(Vec<u8>, Vec<u8>)>) -> RelayPage<E> {
+    fn page(&self, waiting: u64, fields: Vec<scan::Pair>) -> RelayPage<E> {
         let mut page = RelayPage {
             entries: Vec::with_capacity(fields.len()),
             poison: Vec::new(),
@@ -215,25 +215,11 @@ impl<E: Entry> EntryPage<E> {
     }
 
     fn scanned(&self, replies: Replies) -> Result<RelayPage<E>, StoreError> {
-        let unexpected = || reply::unexpected("HSCAN");
         let [length, scanned] = replies.harmless()?;
         let waiting = self.length(length)?;
         let scanned = reply::accepted(scanned, "HSCAN", &self.key)?;
-        let parts = reply::items(scanned).ok_or_else(unexpected)?;
-        let Ok([cursor, fields]) = <[Value; 2]>::try_from(parts) else {
-            return Err(unexpected());
-        };
-        let fields = reply::pairs(fields).ok_or_else(unexpected)?;
-        let fields: Option<Vec<_>> = fields
-            .into_iter()
-            .map(|(field, value)| Some((reply::bytes(field)?, reply::bytes(value)?)))
-            .collect();
-        let mut page = self.page(waiting, fields.ok_or_else(unexpected)?);
-        let cursor = reply::bytes(cursor).ok_or_else(unexpected)?;
-        let cursor: Option<u64> = std::str::from_utf8(&cursor)
-            .ok()
-            .and_then(|cursor| cursor.parse().ok());
-        let cursor = cursor.ok_or_else(unexpected)?;
+        let (cursor, fields) = scan::parts(scanned, "HSCAN")?;
+        let mut page = self.page(waiting, scan::pairs(fields, "HSCAN")?);
         page.next = (cursor != 0).then_some(Continuation(Place::Cursor(cursor)));
         Ok(page)
     }
@@ -264,10 +250,7 @@ impl<E: Entry> EntryPage<E> {
     }
 
     fn length(&self, length: Value) -> Result<u64, StoreError> {
-        let length = reply::accepted(length, "HLEN", &self.key)?;
-        reply::integer(&length)
-            .and_then(|length| length.try_into().ok())
-            .ok_or_else(|| reply::unexpected("HLEN"))
+        reply::count(length, "HLEN", &self.key)
     }
 }
 

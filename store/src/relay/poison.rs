@@ -6,17 +6,13 @@ use super::ack::script_answer;
 use crate::{
     Settings, StoreError,
     keys::Keys,
-    op::{Operation, Replies, Script, Step},
-    transport::Call,
+    op::{Call, Operation, Replies, Script, Step},
 };
 
-static QUARANTINE: Script = Script::new(
-    concat!(
-        include_str!("../transport/lua/prelude.lua"),
-        include_str!("lua/quarantine.lua")
-    ),
-    || QUARANTINE.digest(),
-);
+static QUARANTINE: Script = Script::new(concat!(
+    include_str!("../transport/lua/prelude.lua"),
+    include_str!("lua/quarantine.lua")
+));
 
 /// Where something waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

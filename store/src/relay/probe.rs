@@ -1,6 +1,6 @@
 //! Whether anything waits.
 
-use redis::{Value, cmd};
+use redis::cmd;
 
 use crate::{
     Settings, StoreError,
@@ -44,17 +44,12 @@ impl Probe {
         let Some([seconds, micros]) = time.as_deref() else {
             return Err(reply::unexpected("TIME"));
         };
-        let length = |length: Value, key: &str| {
-            reply::integer(&reply::accepted(length, "HLEN", key)?)
-                .and_then(|length| length.try_into().ok())
-                .ok_or_else(|| reply::unexpected("HLEN"))
-        };
         let timer = reply::accepted(timer, "ZRANGE", &keys.timers())?;
         let timer = reply::pairs(timer).ok_or_else(|| reply::unexpected("ZRANGE"))?;
         let next_timer_s = timer.first().and_then(|(_, score)| reply::double(score));
         Ok(Waiting {
-            outbox: length(outbox, &keys.outbox())?,
-            spawns: length(spawns, &keys.spawns())?,
+            outbox: reply::count(outbox, "HLEN", &keys.outbox())?,
+            spawns: reply::count(spawns, "HLEN", &keys.spawns())?,
             next_timer_s,
             now_s: *seconds as f64 + *micros as f64 / 1e6,
         })

@@ -7,7 +7,7 @@ use super::{
     page::{Continuation, PageStart, Place},
 };
 use crate::{
-    DueTimer, Rejection, Settings, StoreError, codec,
+    DueTimer, Settings, StoreError, codec,
     op::{Batch, Operation, Replies, Step, reply, validate},
 };
 
@@ -35,12 +35,7 @@ impl TimersPage {
         start: PageStart,
         limit: u32,
     ) -> Result<Self, StoreError> {
-        if now_s.is_nan() {
-            return Err(StoreError::Invalid {
-                what: "present time",
-                reason: Rejection::NotFinite,
-            });
-        }
+        validate::present(now_s)?;
         Ok(Self {
             key: settings.keys().timers(),
             settings: settings.clone(),
@@ -77,8 +72,7 @@ impl TimersPage {
     fn page(&self, replies: Replies) -> Result<RelayPage<DueTimer>, StoreError> {
         let unexpected = || reply::unexpected("ZRANGEBYSCORE");
         let [count, timers] = replies.harmless()?;
-        let count = reply::accepted(count, "ZCOUNT", &self.key)?;
-        let waiting = reply::integer(&count).and_then(|count| count.try_into().ok());
+        let waiting = reply::count(count, "ZCOUNT", &self.key)?;
         let timers = reply::accepted(timers, "ZRANGEBYSCORE", &self.key)?;
         let timers = reply::pairs(timers).ok_or_else(unexpected)?;
         let timers: Option<Vec<(Vec<u8>, f64)>> = timers
@@ -91,7 +85,7 @@ impl TimersPage {
         let mut page = RelayPage {
             entries: Vec::with_capacity(timers.len()),
             poison: Vec::new(),
-            waiting: waiting.ok_or_else(|| reply::unexpected("ZCOUNT"))?,
+            waiting,
             next: self.next(&timers),
         };
         for (member, score) in timers {

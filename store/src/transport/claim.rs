@@ -6,12 +6,12 @@ use redis::Value;
 
 use super::{
     Claimed, Clock, DeadLetter, Lease, NextReady, Priority, Settle,
-    call::{CLAIM, Call, corrupt},
+    call::{CLAIM, corrupt},
     milliseconds,
 };
 use crate::{
     Settings, StoreError, codec,
-    op::{Operation, Replies, Step, over, reply},
+    op::{Call, Operation, Replies, Step, over, reply},
 };
 
 /// How many unreadable events one claim moves out of the way before it answers without a lease.

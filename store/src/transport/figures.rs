@@ -2,13 +2,10 @@
 
 use redis::{Value, cmd};
 
-use super::{
-    Backlog, Clock, Priority, TierBacklog,
-    call::{BACKLOG, Call},
-};
+use super::{Backlog, Clock, Priority, TierBacklog, call::BACKLOG};
 use crate::{
     Settings, StoreError,
-    op::{Batch, Operation, Replies, Step, reply, validate},
+    op::{Batch, Call, Operation, Replies, Step, reply, validate},
 };
 
 /// One script that only reads: [`Backlog`].

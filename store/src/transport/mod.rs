@@ -52,7 +52,6 @@ mod sync;
 
 #[cfg(feature = "async")]
 pub use self::aio::AsyncRedisTransport;
-pub(crate) use self::call::Call;
 #[cfg(feature = "sync")]
 pub use self::sync::RedisTransport;
 pub use self::{

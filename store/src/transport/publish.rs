@@ -2,13 +2,10 @@
 
 use redis::RedisError;
 
-use super::{
-    Priority,
-    call::{Call, PUBLISH},
-};
+use super::{Priority, call::PUBLISH};
 use crate::{
     Event, Settings, StoreError, codec,
-    op::{Operation, Replies, Step, protocol_error, reply, validate},
+    op::{Call, Operation, Replies, Step, protocol_error, reply, validate},
 };
 
 /// One script: adds an event to the end of a group's queue; how many events the queue holds then.

@@ -2,14 +2,10 @@
 
 use std::time::Duration;
 
-use super::{
-    Clock, Lease, Priority,
-    call::{Call, SETTLE},
-    milliseconds,
-};
+use super::{Clock, Lease, Priority, call::SETTLE, milliseconds};
 use crate::{
     Settings, StoreError,
-    op::{Operation, Replies, Step, reply},
+    op::{Call, Operation, Replies, Step, reply},
 };
 
 /// One script: ends or prolongs a lease if it still holds; whether it did. A stale lease changes nothing.
