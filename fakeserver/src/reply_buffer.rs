@@ -64,7 +64,7 @@ impl ReplyBuffer {
         if self.len / 2 >= LEN_MIN && self.peak < self.len / 2 {
             len = LEN_MIN.max(self.peak + 1);
         }
-        if self.len * 2 < LEN_MAX * 2 && self.peak == self.len {
+        if self.len < LEN_MAX && self.peak == self.len {
             len = LEN_MAX.min(self.len * 2);
         }
         if self.peak_since.is_none_or(|since| at - since > PEAK_MICROS) {

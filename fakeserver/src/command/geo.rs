@@ -43,17 +43,12 @@ fn geoadd(call: &mut WriteCall<'_>) -> CommandResult {
     if args.is_empty() || args.len() % 3 != 0 || nx && xx {
         return Err(CommandError::Syntax);
     }
-    let exists = match (nx, xx) {
-        (true, _) => Exists::OnlyNew,
-        (_, true) => Exists::OnlyOld,
-        _ => Exists::Any,
-    };
     let mut pairs = SmallVec::<[(f64, &[u8]); 4]>::new();
     while !args.is_empty() {
         let score = position(&mut args)?.score();
         pairs.push((score, args.next()?));
     }
-    let options = AddOptions::new(exists, count_changed);
+    let options = AddOptions::new(Exists::of(nx, xx), count_changed);
     add_pairs(call, key, options, pairs.into_iter())
 }
 

@@ -377,10 +377,12 @@ fn variable_flags(row: &Row, request: &Request) -> &'static [&'static str] {
     while let Some(word) = words.next() {
         let is = |option: &[u8]| word.eq_ignore_ascii_case(option);
         if is_bitmap {
-            let values = match () {
-                () if is(b"GET") => 2,
-                () if is(b"OVERFLOW") => 1,
-                () => return BOTH,
+            let values = if is(b"GET") {
+                2
+            } else if is(b"OVERFLOW") {
+                1
+            } else {
+                return BOTH;
             };
             // What is cut short might become anything.
             if words.by_ref().take(values).count() < values {

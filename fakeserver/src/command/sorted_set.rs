@@ -197,6 +197,17 @@ pub(super) enum Exists {
     OnlyOld,
 }
 
+impl Exists {
+    /// As the options NX and XX say, of which one may be given.
+    pub(super) fn of(nx: bool, xx: bool) -> Exists {
+        match (nx, xx) {
+            (true, _) => Exists::OnlyNew,
+            (_, true) => Exists::OnlyOld,
+            _ => Exists::Any,
+        }
+    }
+}
+
 /// Which new scores `ZADD` lets pass for a member that has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Compare {
@@ -259,11 +270,7 @@ impl AddOptions {
         if options.increment && args.len() > 2 {
             return Err(CommandError::IncrementSinglePair);
         }
-        options.exists = match (nx, xx) {
-            (true, _) => Exists::OnlyNew,
-            (_, true) => Exists::OnlyOld,
-            _ => Exists::Any,
-        };
+        options.exists = Exists::of(nx, xx);
         options.compare = match (gt, lt) {
             (true, _) => Compare::Greater,
             (_, true) => Compare::Less,

@@ -274,61 +274,31 @@ impl<'r, S: Serializer> Serializer for Strict<'r, S> {
     }
 }
 
-impl<S: SerializeSeq> SerializeSeq for Strict<'_, S> {
-    type Ok = S::Ok;
-    type Error = S::Error;
+/// The parts of a compound that have no names; the traits differ in their own name and in that of their method.
+macro_rules! nameless_parts {
+    ($($compound:ident :: $method:ident),*) => {$(
+        impl<S: $compound> $compound for Strict<'_, S> {
+            type Ok = S::Ok;
+            type Error = S::Error;
 
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), S::Error> {
-        let value = self.check(value);
-        self.inner.serialize_element(&value)
-    }
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), S::Error> {
+                let value = self.check(value);
+                self.inner.$method(&value)
+            }
 
-    fn end(self) -> Result<S::Ok, S::Error> {
-        self.inner.end()
-    }
+            fn end(self) -> Result<S::Ok, S::Error> {
+                self.inner.end()
+            }
+        }
+    )*};
 }
 
-impl<S: SerializeTuple> SerializeTuple for Strict<'_, S> {
-    type Ok = S::Ok;
-    type Error = S::Error;
-
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), S::Error> {
-        let value = self.check(value);
-        self.inner.serialize_element(&value)
-    }
-
-    fn end(self) -> Result<S::Ok, S::Error> {
-        self.inner.end()
-    }
-}
-
-impl<S: SerializeTupleStruct> SerializeTupleStruct for Strict<'_, S> {
-    type Ok = S::Ok;
-    type Error = S::Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), S::Error> {
-        let value = self.check(value);
-        self.inner.serialize_field(&value)
-    }
-
-    fn end(self) -> Result<S::Ok, S::Error> {
-        self.inner.end()
-    }
-}
-
-impl<S: SerializeTupleVariant> SerializeTupleVariant for Strict<'_, S> {
-    type Ok = S::Ok;
-    type Error = S::Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), S::Error> {
-        let value = self.check(value);
-        self.inner.serialize_field(&value)
-    }
-
-    fn end(self) -> Result<S::Ok, S::Error> {
-        self.inner.end()
-    }
-}
+nameless_parts!(
+    SerializeSeq::serialize_element,
+    SerializeTuple::serialize_element,
+    SerializeTupleStruct::serialize_field,
+    SerializeTupleVariant::serialize_field
+);
 
 impl<S: SerializeMap> SerializeMap for Strict<'_, S> {
     type Ok = S::Ok;
@@ -349,46 +319,31 @@ impl<S: SerializeMap> SerializeMap for Strict<'_, S> {
     }
 }
 
-impl<S: SerializeStruct> SerializeStruct for Strict<'_, S> {
-    type Ok = S::Ok;
-    type Error = S::Error;
+/// The parts of a compound that have names.
+macro_rules! named_parts {
+    ($($compound:ident),*) => {$(
+        impl<S: $compound> $compound for Strict<'_, S> {
+            type Ok = S::Ok;
+            type Error = S::Error;
 
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        name: &'static str,
-        value: &T,
-    ) -> Result<(), S::Error> {
-        let value = self.check(value);
-        self.inner.serialize_field(name, &value)
-    }
+            fn serialize_field<T: Serialize + ?Sized>(
+                &mut self,
+                name: &'static str,
+                value: &T,
+            ) -> Result<(), S::Error> {
+                let value = self.check(value);
+                self.inner.serialize_field(name, &value)
+            }
 
-    fn skip_field(&mut self, name: &'static str) -> Result<(), S::Error> {
-        self.inner.skip_field(name)
-    }
+            fn skip_field(&mut self, name: &'static str) -> Result<(), S::Error> {
+                self.inner.skip_field(name)
+            }
 
-    fn end(self) -> Result<S::Ok, S::Error> {
-        self.inner.end()
-    }
+            fn end(self) -> Result<S::Ok, S::Error> {
+                self.inner.end()
+            }
+        }
+    )*};
 }
 
-impl<S: SerializeStructVariant> SerializeStructVariant for Strict<'_, S> {
-    type Ok = S::Ok;
-    type Error = S::Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        name: &'static str,
-        value: &T,
-    ) -> Result<(), S::Error> {
-        let value = self.check(value);
-        self.inner.serialize_field(name, &value)
-    }
-
-    fn skip_field(&mut self, name: &'static str) -> Result<(), S::Error> {
-        self.inner.skip_field(name)
-    }
-
-    fn end(self) -> Result<S::Ok, S::Error> {
-        self.inner.end()
-    }
-}
+named_parts!(SerializeStruct, SerializeStructVariant);
