@@ -28,6 +28,17 @@ pub mod raw;
 pub mod server;
 pub mod transcript;
 
+/// The same call of either twin; the asynchronous one's on its runtime. For enums of `Sync(twin)` and `Async(runtime, twin)`.
+#[macro_export]
+macro_rules! both {
+    ($twin:ident.$method:ident($($argument:expr),*)) => {
+        match $twin {
+            Self::Sync(twin) => twin.$method($($argument),*),
+            Self::Async(runtime, twin) => runtime.block_on(twin.$method($($argument),*)),
+        }
+    };
+}
+
 /// The examples of the README, which are compiled and run as they stand there.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

@@ -7,7 +7,7 @@ use store::{
     OutboxEntry, RedisStore, Seq, Settings, SpawnEntry, StoreError, Version,
     cluster::{aio, sync},
 };
-use tests::cluster::Cluster;
+use tests::{both, cluster::Cluster};
 use tokio::runtime::{Builder, Runtime};
 
 pub(crate) enum Twin {
@@ -57,10 +57,7 @@ impl Flavour {
 
 impl Twin {
     pub(crate) fn load(&mut self, id: &str) -> Result<Option<Execution>> {
-        match self {
-            Self::Sync(store) => store.load(id),
-            Self::Async(runtime, store) => runtime.block_on(store.load(id)),
-        }
+        both!(self.load(id))
     }
 
     pub(crate) fn load_for_event(
@@ -68,10 +65,7 @@ impl Twin {
         id: &str,
         event_id: &str,
     ) -> Result<Option<(Execution, bool)>> {
-        match self {
-            Self::Sync(store) => store.load_for_event(id, event_id),
-            Self::Async(runtime, store) => runtime.block_on(store.load_for_event(id, event_id)),
-        }
+        both!(self.load_for_event(id, event_id))
     }
 
     pub(crate) fn save(&mut self, execution: &mut Execution) -> Result<Committed> {
@@ -83,88 +77,51 @@ impl Twin {
         execution: &mut Execution,
         commit: &Commit,
     ) -> Result<Committed> {
-        match self {
-            Self::Sync(store) => store.commit(execution, commit),
-            Self::Async(runtime, store) => runtime.block_on(store.commit(execution, commit)),
-        }
+        both!(self.commit(execution, commit))
     }
 
     pub(crate) fn purge(&mut self, id: &str, expected: Version) -> Result<bool> {
-        match self {
-            Self::Sync(store) => store.purge(id, expected),
-            Self::Async(runtime, store) => runtime.block_on(store.purge(id, expected)),
-        }
+        both!(self.purge(id, expected))
     }
 
     pub(crate) fn check(&mut self) -> Result<()> {
-        match self {
-            Self::Sync(store) => store.check(),
-            Self::Async(runtime, store) => runtime.block_on(store.check()),
-        }
+        both!(self.check())
     }
 
     pub(crate) fn is_processed(&mut self, id: &str, event_id: &str) -> Result<bool> {
-        match self {
-            Self::Sync(store) => store.is_processed(id, event_id),
-            Self::Async(runtime, store) => runtime.block_on(store.is_processed(id, event_id)),
-        }
+        both!(self.is_processed(id, event_id))
     }
 
     pub(crate) fn pending_outbox(&mut self) -> Result<Vec<OutboxEntry>> {
-        match self {
-            Self::Sync(store) => store.pending_outbox(),
-            Self::Async(runtime, store) => runtime.block_on(store.pending_outbox()),
-        }
+        both!(self.pending_outbox())
     }
 
     pub(crate) fn ack_outbox(&mut self, seq: Seq) -> Result<bool> {
-        match self {
-            Self::Sync(store) => store.ack_outbox(seq),
-            Self::Async(runtime, store) => runtime.block_on(store.ack_outbox(seq)),
-        }
+        both!(self.ack_outbox(seq))
     }
 
     pub(crate) fn pending_spawns(&mut self) -> Result<Vec<SpawnEntry>> {
-        match self {
-            Self::Sync(store) => store.pending_spawns(),
-            Self::Async(runtime, store) => runtime.block_on(store.pending_spawns()),
-        }
+        both!(self.pending_spawns())
     }
 
     pub(crate) fn due_timers(&mut self, now_s: f64) -> Result<Vec<DueTimer>> {
-        match self {
-            Self::Sync(store) => store.due_timers(now_s),
-            Self::Async(runtime, store) => runtime.block_on(store.due_timers(now_s)),
-        }
+        both!(self.due_timers(now_s))
     }
 
     pub(crate) fn delete_timer(&mut self, id: &str, path: &str, fire_at_s: f64) -> Result<bool> {
-        match self {
-            Self::Sync(store) => store.delete_timer(id, path, fire_at_s),
-            Self::Async(runtime, store) => {
-                runtime.block_on(store.delete_timer(id, path, fire_at_s))
-            }
-        }
+        both!(self.delete_timer(id, path, fire_at_s))
     }
 
     pub(crate) fn read_trace(
         &mut self,
         id: &str,
     ) -> Result<Vec<serde_json::Map<String, serde_json::Value>>> {
-        match self {
-            Self::Sync(store) => store.read_trace(id),
-            Self::Async(runtime, store) => runtime.block_on(store.read_trace(id)),
-        }
+        both!(self.read_trace(id))
     }
 
     pub(crate) fn list(&mut self, limit: u32, cursor: Option<Cursor>) -> Result<ExecutionPage> {
         let filter = ListFilter::default();
-        match self {
-            Self::Sync(store) => store.list_executions(&filter, limit, cursor),
-            Self::Async(runtime, store) => {
-                runtime.block_on(store.list_executions(&filter, limit, cursor))
-            }
-        }
+        both!(self.list_executions(&filter, limit, cursor))
     }
 
     /// All ids, page by page.

@@ -6,6 +6,7 @@ use store::{
     AsyncRedisStore, Attempt, Commit, Committed, Execution, RedisStore, Resolution, Settings,
     StoreError, aio, sync,
 };
+use tests::both;
 use tokio::runtime::{Builder, Runtime};
 
 /// A reply that takes longer has been lost; a server that writes each commit to its disk may take its time.
@@ -47,10 +48,7 @@ impl Side {
 
 impl Twin {
     pub(crate) fn load(&mut self, id: &str) -> Result<Option<Execution>, StoreError> {
-        match self {
-            Self::Sync(store) => store.load(id),
-            Self::Async(runtime, store) => runtime.block_on(store.load(id)),
-        }
+        both!(self.load(id))
     }
 
     pub(crate) fn commit(
@@ -58,10 +56,7 @@ impl Twin {
         execution: &mut Execution,
         commit: &Commit,
     ) -> Result<Committed, StoreError> {
-        match self {
-            Self::Sync(store) => store.commit(execution, commit),
-            Self::Async(runtime, store) => runtime.block_on(store.commit(execution, commit)),
-        }
+        both!(self.commit(execution, commit))
     }
 
     pub(crate) fn resolve(
@@ -69,9 +64,6 @@ impl Twin {
         execution: &mut Execution,
         attempt: &Attempt,
     ) -> Result<Resolution, StoreError> {
-        match self {
-            Self::Sync(store) => store.resolve(execution, attempt),
-            Self::Async(runtime, store) => runtime.block_on(store.resolve(execution, attempt)),
-        }
+        both!(self.resolve(execution, attempt))
     }
 }

@@ -14,6 +14,7 @@ use store::{
     RetryPolicy, Round, Settings, SpawnIntent, StoreError, Sweep, TimerOp, Version,
     describe_metrics, op, transport::Priority,
 };
+use tests::both;
 
 use crate::{
     backend::{Backend, Protocol, ask},
@@ -33,19 +34,13 @@ impl Twin {
     }
 
     fn record_backlog(&mut self, now_s: f64) -> Result<store::WaitingCounts, StoreError> {
-        match self {
-            Self::Sync(store) => store.record_backlog(now_s),
-            Self::Async(runtime, store) => runtime.block_on(store.record_backlog(now_s)),
-        }
+        both!(self.record_backlog(now_s))
     }
 }
 
 impl Courier {
     fn record_backlog(&mut self) -> Result<store::transport::Backlog, StoreError> {
-        match self {
-            Self::Sync(transport) => transport.record_backlog(),
-            Self::Async(runtime, transport) => runtime.block_on(transport.record_backlog()),
-        }
+        both!(self.record_backlog())
     }
 }
 

@@ -8,6 +8,7 @@ use store::{
         AsyncRedisTransport, Backlog, Claimed, Clock, Lease, Priority, RedisTransport, Tokens,
     },
 };
+use tests::both;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{
@@ -95,12 +96,7 @@ impl Courier {
         event: &Event,
         priority: Priority,
     ) -> Result<u64> {
-        match self {
-            Self::Sync(transport) => transport.publish(group, event, priority),
-            Self::Async(runtime, transport) => {
-                runtime.block_on(transport.publish(group, event, priority))
-            }
-        }
+        both!(self.publish(group, event, priority))
     }
 
     pub(crate) fn claim(
@@ -109,67 +105,35 @@ impl Courier {
         visibility: Duration,
         min_priority: Priority,
     ) -> Result<Claimed> {
-        match self {
-            Self::Sync(transport) => transport.claim(worker, visibility, min_priority),
-            Self::Async(runtime, transport) => {
-                runtime.block_on(transport.claim(worker, visibility, min_priority))
-            }
-        }
+        both!(self.claim(worker, visibility, min_priority))
     }
 
     pub(crate) fn ack(&mut self, lease: &Lease) -> Result<bool> {
-        match self {
-            Self::Sync(transport) => transport.ack(lease),
-            Self::Async(runtime, transport) => runtime.block_on(transport.ack(lease)),
-        }
+        both!(self.ack(lease))
     }
 
     pub(crate) fn nack(&mut self, lease: &Lease, delay: Duration) -> Result<bool> {
-        match self {
-            Self::Sync(transport) => transport.nack(lease, delay),
-            Self::Async(runtime, transport) => runtime.block_on(transport.nack(lease, delay)),
-        }
+        both!(self.nack(lease, delay))
     }
 
     pub(crate) fn extend(&mut self, lease: &Lease, visibility: Duration) -> Result<bool> {
-        match self {
-            Self::Sync(transport) => transport.extend(lease, visibility),
-            Self::Async(runtime, transport) => {
-                runtime.block_on(transport.extend(lease, visibility))
-            }
-        }
+        both!(self.extend(lease, visibility))
     }
 
     pub(crate) fn backlog(&mut self) -> Result<Backlog> {
-        match self {
-            Self::Sync(transport) => transport.backlog(),
-            Self::Async(runtime, transport) => runtime.block_on(transport.backlog()),
-        }
+        both!(self.backlog())
     }
 
     pub(crate) fn queue_length(&mut self, group: &str) -> Result<u64> {
-        match self {
-            Self::Sync(transport) => transport.queue_length(group),
-            Self::Async(runtime, transport) => runtime.block_on(transport.queue_length(group)),
-        }
+        both!(self.queue_length(group))
     }
 
     pub(crate) fn dead_letters(&mut self, group: &str, limit: u32) -> Result<Vec<Vec<u8>>> {
-        match self {
-            Self::Sync(transport) => transport.dead_letters(group, limit),
-            Self::Async(runtime, transport) => {
-                runtime.block_on(transport.dead_letters(group, limit))
-            }
-        }
+        both!(self.dead_letters(group, limit))
     }
 
     pub(crate) fn discard_dead_letter(&mut self, group: &str, payload: &[u8]) -> Result<bool> {
-        match self {
-            Self::Sync(transport) => transport.discard_dead_letter(group, payload),
-            Self::Async(runtime, transport) => {
-                runtime.block_on(transport.discard_dead_letter(group, payload))
-            }
-        }
+        both!(self.discard_dead_letter(group, payload))
     }
 
     /// A long lease of what is next, which must be of this group.

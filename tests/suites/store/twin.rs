@@ -9,6 +9,7 @@ use store::{
     OutboxEntry, RedisStore, Resolution, Seq, Settings, SpawnEntry, StoreError, Sweep, SweptPage,
     Version, aio, op::Operation, sync,
 };
+use tests::both;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{
@@ -92,10 +93,7 @@ type Result<T> = std::result::Result<T, StoreError>;
 
 impl Twin {
     pub(crate) fn load(&mut self, id: &str) -> Result<Option<Execution>> {
-        match self {
-            Self::Sync(store) => store.load(id),
-            Self::Async(runtime, store) => runtime.block_on(store.load(id)),
-        }
+        both!(self.load(id))
     }
 
     pub(crate) fn load_for_event(
@@ -103,17 +101,11 @@ impl Twin {
         id: &str,
         event_id: &str,
     ) -> Result<Option<(Execution, bool)>> {
-        match self {
-            Self::Sync(store) => store.load_for_event(id, event_id),
-            Self::Async(runtime, store) => runtime.block_on(store.load_for_event(id, event_id)),
-        }
+        both!(self.load_for_event(id, event_id))
     }
 
     pub(crate) fn load_as<D: Document>(&mut self, id: &str) -> Result<Option<D>> {
-        match self {
-            Self::Sync(store) => store.load_as(id),
-            Self::Async(runtime, store) => runtime.block_on(store.load_as(id)),
-        }
+        both!(self.load_as(id))
     }
 
     pub(crate) fn load_for_event_as<D: Document>(
@@ -121,17 +113,11 @@ impl Twin {
         id: &str,
         event_id: &str,
     ) -> Result<Option<(D, bool)>> {
-        match self {
-            Self::Sync(store) => store.load_for_event_as(id, event_id),
-            Self::Async(runtime, store) => runtime.block_on(store.load_for_event_as(id, event_id)),
-        }
+        both!(self.load_for_event_as(id, event_id))
     }
 
     pub(crate) fn save<D: Document>(&mut self, document: &mut D) -> Result<Committed> {
-        match self {
-            Self::Sync(store) => store.save(document),
-            Self::Async(runtime, store) => runtime.block_on(store.save(document)),
-        }
+        both!(self.save(document))
     }
 
     pub(crate) fn commit<D: Document>(
@@ -139,10 +125,7 @@ impl Twin {
         document: &mut D,
         commit: &Commit,
     ) -> Result<Committed> {
-        match self {
-            Self::Sync(store) => store.commit(document, commit),
-            Self::Async(runtime, store) => runtime.block_on(store.commit(document, commit)),
-        }
+        both!(self.commit(document, commit))
     }
 
     pub(crate) fn create<D: Document>(
@@ -150,10 +133,7 @@ impl Twin {
         document: &mut D,
         commit: &Commit,
     ) -> Result<Committed> {
-        match self {
-            Self::Sync(store) => store.create(document, commit),
-            Self::Async(runtime, store) => runtime.block_on(store.create(document, commit)),
-        }
+        both!(self.create(document, commit))
     }
 
     pub(crate) fn resolve<D: Document>(
@@ -161,75 +141,43 @@ impl Twin {
         document: &mut D,
         attempt: &Attempt,
     ) -> Result<Resolution> {
-        match self {
-            Self::Sync(store) => store.resolve(document, attempt),
-            Self::Async(runtime, store) => runtime.block_on(store.resolve(document, attempt)),
-        }
+        both!(self.resolve(document, attempt))
     }
 
     pub(crate) fn is_processed(&mut self, id: &str, event_id: &str) -> Result<bool> {
-        match self {
-            Self::Sync(store) => store.is_processed(id, event_id),
-            Self::Async(runtime, store) => runtime.block_on(store.is_processed(id, event_id)),
-        }
+        both!(self.is_processed(id, event_id))
     }
 
     pub(crate) fn pending_outbox(&mut self) -> Result<Vec<OutboxEntry>> {
-        match self {
-            Self::Sync(store) => store.pending_outbox(),
-            Self::Async(runtime, store) => runtime.block_on(store.pending_outbox()),
-        }
+        both!(self.pending_outbox())
     }
 
     pub(crate) fn ack_outbox(&mut self, seq: Seq) -> Result<bool> {
-        match self {
-            Self::Sync(store) => store.ack_outbox(seq),
-            Self::Async(runtime, store) => runtime.block_on(store.ack_outbox(seq)),
-        }
+        both!(self.ack_outbox(seq))
     }
 
     pub(crate) fn pending_spawns(&mut self) -> Result<Vec<SpawnEntry>> {
-        match self {
-            Self::Sync(store) => store.pending_spawns(),
-            Self::Async(runtime, store) => runtime.block_on(store.pending_spawns()),
-        }
+        both!(self.pending_spawns())
     }
 
     pub(crate) fn ack_spawn(&mut self, seq: Seq) -> Result<bool> {
-        match self {
-            Self::Sync(store) => store.ack_spawn(seq),
-            Self::Async(runtime, store) => runtime.block_on(store.ack_spawn(seq)),
-        }
+        both!(self.ack_spawn(seq))
     }
 
     pub(crate) fn due_timers(&mut self, now_s: f64) -> Result<Vec<DueTimer>> {
-        match self {
-            Self::Sync(store) => store.due_timers(now_s),
-            Self::Async(runtime, store) => runtime.block_on(store.due_timers(now_s)),
-        }
+        both!(self.due_timers(now_s))
     }
 
     pub(crate) fn delete_timer(&mut self, id: &str, path: &str, fire_at_s: f64) -> Result<bool> {
-        match self {
-            Self::Sync(store) => store.delete_timer(id, path, fire_at_s),
-            Self::Async(runtime, store) => {
-                runtime.block_on(store.delete_timer(id, path, fire_at_s))
-            }
-        }
+        both!(self.delete_timer(id, path, fire_at_s))
     }
 
     pub(crate) fn append_trace(&mut self, id: &str, step: &Map<String, Value>) -> Result<()> {
-        match self {
-            Self::Sync(store) => store.append_trace(id, step),
-            Self::Async(runtime, store) => runtime.block_on(store.append_trace(id, step)),
-        }
+        both!(self.append_trace(id, step))
     }
 
     pub(crate) fn read_trace(&mut self, id: &str) -> Result<Vec<Map<String, Value>>> {
-        match self {
-            Self::Sync(store) => store.read_trace(id),
-            Self::Async(runtime, store) => runtime.block_on(store.read_trace(id)),
-        }
+        both!(self.read_trace(id))
     }
 
     pub(crate) fn list_executions(
@@ -238,19 +186,11 @@ impl Twin {
         limit: u32,
         cursor: Option<Cursor>,
     ) -> Result<ExecutionPage> {
-        match self {
-            Self::Sync(store) => store.list_executions(filter, limit, cursor),
-            Self::Async(runtime, store) => {
-                runtime.block_on(store.list_executions(filter, limit, cursor))
-            }
-        }
+        both!(self.list_executions(filter, limit, cursor))
     }
 
     pub(crate) fn purge(&mut self, id: &str, expected: Version) -> Result<bool> {
-        match self {
-            Self::Sync(store) => store.purge(id, expected),
-            Self::Async(runtime, store) => runtime.block_on(store.purge(id, expected)),
-        }
+        both!(self.purge(id, expected))
     }
 
     pub(crate) fn list_ordered(
@@ -259,47 +199,27 @@ impl Twin {
         limit: u32,
         cursor: Option<OrderedCursor>,
     ) -> Result<OrderedPage> {
-        match self {
-            Self::Sync(store) => store.list_ordered(filter, limit, cursor),
-            Self::Async(runtime, store) => {
-                runtime.block_on(store.list_ordered(filter, limit, cursor))
-            }
-        }
+        both!(self.list_ordered(filter, limit, cursor))
     }
 
     pub(crate) fn rebuild_index(&mut self) -> Result<u64> {
-        match self {
-            Self::Sync(store) => store.rebuild_index(),
-            Self::Async(runtime, store) => runtime.block_on(store.rebuild_index()),
-        }
+        both!(self.rebuild_index())
     }
 
     pub(crate) fn check(&mut self) -> Result<()> {
-        match self {
-            Self::Sync(store) => store.check(),
-            Self::Async(runtime, store) => runtime.block_on(store.check()),
-        }
+        both!(self.check())
     }
 
     pub(crate) fn status(&mut self, id: &str) -> Result<Option<ExecutionSummary>> {
-        match self {
-            Self::Sync(store) => store.status(id),
-            Self::Async(runtime, store) => runtime.block_on(store.status(id)),
-        }
+        both!(self.status(id))
     }
 
     pub(crate) fn fork(&mut self, id: &str, new_id: &str) -> Result<Option<Execution>> {
-        match self {
-            Self::Sync(store) => store.fork(id, new_id),
-            Self::Async(runtime, store) => runtime.block_on(store.fork(id, new_id)),
-        }
+        both!(self.fork(id, new_id))
     }
 
     pub(crate) fn fork_as<D: Forkable>(&mut self, id: &str, new_id: &str) -> Result<Option<D>> {
-        match self {
-            Self::Sync(store) => store.fork_as(id, new_id),
-            Self::Async(runtime, store) => runtime.block_on(store.fork_as(id, new_id)),
-        }
+        both!(self.fork_as(id, new_id))
     }
 
     pub(crate) fn sweep_finished(
@@ -308,12 +228,7 @@ impl Twin {
         limit: u32,
         cursor: Option<Cursor>,
     ) -> Result<SweptPage> {
-        match self {
-            Self::Sync(store) => store.sweep_finished(sweep, limit, cursor),
-            Self::Async(runtime, store) => {
-                runtime.block_on(store.sweep_finished(sweep, limit, cursor))
-            }
-        }
+        both!(self.sweep_finished(sweep, limit, cursor))
     }
 
     /// All of a listing; `after` is called after each item.
@@ -342,10 +257,7 @@ impl Twin {
     }
 
     pub(crate) fn ids_with_prefix(&mut self, id_prefix: &str) -> Result<Vec<String>> {
-        match self {
-            Self::Sync(store) => store.ids_with_prefix(id_prefix),
-            Self::Async(runtime, store) => runtime.block_on(store.ids_with_prefix(id_prefix)),
-        }
+        both!(self.ids_with_prefix(id_prefix))
     }
 
     pub(crate) fn set_trace_max(&mut self, steps: i64) {
@@ -356,16 +268,10 @@ impl Twin {
     }
 
     pub(crate) fn run<O: Operation>(&mut self, operation: O) -> Result<O::Output> {
-        match self {
-            Self::Sync(store) => store.run(operation),
-            Self::Async(runtime, store) => runtime.block_on(store.run(operation)),
-        }
+        both!(self.run(operation))
     }
 
     pub(crate) fn close(self) {
-        match self {
-            Self::Sync(store) => store.close(),
-            Self::Async(runtime, store) => runtime.block_on(store.close()),
-        }
+        both!(self.close());
     }
 }

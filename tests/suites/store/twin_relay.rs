@@ -11,6 +11,7 @@ use store::{
     relay::{Delivered, Entry, PageStart, Poison, RelayPage, Repaired, Waiting},
     transport::Priority,
 };
+use tests::both;
 
 use crate::twin::Twin;
 
@@ -18,10 +19,7 @@ type Result<T> = std::result::Result<T, StoreError>;
 
 impl Twin {
     pub(crate) fn waiting(&mut self) -> Result<Waiting> {
-        match self {
-            Self::Sync(store) => store.waiting(),
-            Self::Async(runtime, store) => runtime.block_on(store.waiting()),
-        }
+        both!(self.waiting())
     }
 
     pub(crate) fn outbox_page(
@@ -29,10 +27,7 @@ impl Twin {
         start: PageStart,
         limit: u32,
     ) -> Result<RelayPage<OutboxEntry>> {
-        match self {
-            Self::Sync(store) => store.outbox_page(start, limit),
-            Self::Async(runtime, store) => runtime.block_on(store.outbox_page(start, limit)),
-        }
+        both!(self.outbox_page(start, limit))
     }
 
     pub(crate) fn spawns_page(
@@ -40,10 +35,7 @@ impl Twin {
         start: PageStart,
         limit: u32,
     ) -> Result<RelayPage<SpawnEntry>> {
-        match self {
-            Self::Sync(store) => store.spawns_page(start, limit),
-            Self::Async(runtime, store) => runtime.block_on(store.spawns_page(start, limit)),
-        }
+        both!(self.spawns_page(start, limit))
     }
 
     pub(crate) fn due_timers_page(
@@ -52,51 +44,31 @@ impl Twin {
         start: PageStart,
         limit: u32,
     ) -> Result<RelayPage<DueTimer>> {
-        match self {
-            Self::Sync(store) => store.due_timers_page(now_s, start, limit),
-            Self::Async(runtime, store) => {
-                runtime.block_on(store.due_timers_page(now_s, start, limit))
-            }
-        }
+        both!(self.due_timers_page(now_s, start, limit))
     }
 
     pub(crate) fn ack_entry<E: Entry>(&mut self, entry: &E) -> Result<bool> {
-        match self {
-            Self::Sync(store) => store.ack_entry(entry),
-            Self::Async(runtime, store) => runtime.block_on(store.ack_entry(entry)),
-        }
+        both!(self.ack_entry(entry))
     }
 
     /// With the least priority.
     pub(crate) fn deliver(&mut self, entries: &[OutboxEntry]) -> Result<Vec<Delivered>> {
         let entries = with_priority(entries);
-        match self {
-            Self::Sync(store) => store.deliver(&entries),
-            Self::Async(runtime, store) => runtime.block_on(store.deliver(&entries)),
-        }
+        both!(self.deliver(&entries))
     }
 
     /// With the least priority.
     pub(crate) fn fire(&mut self, timers: &[DueTimer]) -> Result<Vec<Delivered>> {
         let timers = with_priority(timers);
-        match self {
-            Self::Sync(store) => store.fire(&timers),
-            Self::Async(runtime, store) => runtime.block_on(store.fire(&timers)),
-        }
+        both!(self.fire(&timers))
     }
 
     pub(crate) fn quarantine(&mut self, poison: &Poison) -> Result<bool> {
-        match self {
-            Self::Sync(store) => store.quarantine(poison),
-            Self::Async(runtime, store) => runtime.block_on(store.quarantine(poison)),
-        }
+        both!(self.quarantine(poison))
     }
 
     pub(crate) fn repair_counters(&mut self) -> Result<Repaired> {
-        match self {
-            Self::Sync(store) => store.repair_counters(),
-            Self::Async(runtime, store) => runtime.block_on(store.repair_counters()),
-        }
+        both!(self.repair_counters())
     }
 
     /// With pauses that take no time, each as long as it may be; they are noted.

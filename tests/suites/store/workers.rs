@@ -16,6 +16,7 @@ use store::{
         Worker, WorkerOptions, child_of,
     },
 };
+use tests::both;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{
@@ -144,24 +145,15 @@ impl Hand {
     }
 
     pub(crate) fn turn(&mut self) -> Result<Turn> {
-        match self {
-            Self::Sync(worker) => worker.turn(),
-            Self::Async(runtime, worker) => runtime.block_on(worker.turn()),
-        }
+        both!(self.turn())
     }
 
     pub(crate) fn run(&mut self) -> Result<()> {
-        match self {
-            Self::Sync(worker) => worker.run(),
-            Self::Async(runtime, worker) => runtime.block_on(worker.run()),
-        }
+        both!(self.run())
     }
 
     pub(crate) fn recover(&mut self) -> Result<Swept> {
-        match self {
-            Self::Sync(worker) => worker.recover(),
-            Self::Async(runtime, worker) => runtime.block_on(worker.recover()),
-        }
+        both!(self.recover())
     }
 
     pub(crate) fn stop_handle(&self) -> StopHandle {
