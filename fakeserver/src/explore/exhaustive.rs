@@ -4,7 +4,7 @@
 //! repeated step must offer what it offered before. A program for which that is not so depends on something else than its
 //! replies, and is refused.
 
-use super::footprint::Footprint;
+use crate::footprint::Footprint;
 use super::schedule::{Choice, Lane};
 use super::strategy::{Candidate, Coverage, Decision, Point, Strategy};
 

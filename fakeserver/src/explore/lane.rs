@@ -9,7 +9,7 @@ use redis::{RedisResult, Value};
 use smallvec::SmallVec;
 
 use super::backend::Link;
-use super::footprint::{SessionState, Static};
+use crate::footprint::{SessionState, Static};
 use super::gate::{closed, reset};
 use super::schedule::Lane;
 use super::strategy::Head;

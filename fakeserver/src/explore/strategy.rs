@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::footprint::Footprint;
+use crate::footprint::Footprint;
 use super::schedule::{Choice, Lane};
 
 /// The next command of a connection, as a strategy sees it.
