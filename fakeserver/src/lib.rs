@@ -46,6 +46,8 @@ mod shared;
 mod sleep;
 mod slowlog;
 mod stats;
+#[cfg(feature = "sweep")]
+pub mod sweep;
 #[cfg(feature = "net")]
 mod turns;
 
