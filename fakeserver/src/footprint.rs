@@ -24,6 +24,10 @@ const CHANNELS: u64 = SCRIPT_CACHE - 2;
 const GEO_OPTIONS_AT: usize = 5;
 
 /// What a command touches.
+#[cfg_attr(
+    not(feature = "explore"),
+    allow(unreachable_pub, reason = "the explorer makes it public")
+)]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     reads: SmallVec<[u64; 4]>,
@@ -31,6 +35,10 @@ pub struct Footprint {
     everything: bool,
 }
 
+#[cfg_attr(
+    not(feature = "explore"),
+    allow(unreachable_pub, reason = "the explorer makes it public")
+)]
 impl Footprint {
     fn everything() -> Footprint {
         Footprint {
@@ -45,6 +53,7 @@ impl Footprint {
     }
 
     /// Whether it may change something.
+    #[cfg(feature = "explore")]
     pub fn may_write(&self) -> bool {
         self.everything || !self.writes.is_empty()
     }
@@ -190,7 +199,10 @@ fn from_row(row: &'static Row, request: &Request) -> Footprint {
 fn hears_of_keys(name: &str, request: &Request) -> bool {
     match name {
         "PSUBSCRIBE" => true,
-        "SUBSCRIBE" => request.words().skip(1).any(|channel| channel.starts_with(b"__key")),
+        "SUBSCRIBE" => request
+            .words()
+            .skip(1)
+            .any(|channel| channel.starts_with(b"__key")),
         _ => false,
     }
 }
@@ -279,7 +291,10 @@ mod tests {
         assert!(!publish.conflicts(&set));
         assert!(publish.conflicts(&of(&["SUBSCRIBE", "c"])));
         assert!(!of(&["SUBSCRIBE", "c"]).conflicts(&set));
-        for events in [&["SUBSCRIBE", "c", "__keyevent@0__:set"][..], &["PSUBSCRIBE", "c*"]] {
+        for events in [
+            &["SUBSCRIBE", "c", "__keyevent@0__:set"][..],
+            &["PSUBSCRIBE", "c*"],
+        ] {
             assert!(of(events).conflicts(&set), "{events:?}");
         }
     }

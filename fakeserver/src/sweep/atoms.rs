@@ -34,7 +34,11 @@ fn atom_len(text: &[u8]) -> usize {
         return len;
     }
     let decimals = run(text.get(len + 1..).unwrap_or_default(), u8::is_ascii_digit);
-    if decimals == 0 { len } else { len + 1 + decimals }
+    if decimals == 0 {
+        len
+    } else {
+        len + 1 + decimals
+    }
 }
 
 fn is_uuid(text: &[u8]) -> bool {
@@ -52,7 +56,10 @@ pub(super) fn is_time(atom: &[u8], now_seconds: f64) -> bool {
     }
     let Some(number) = std::str::from_utf8(atom)
         .ok()
-        .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
+        .filter(|text| {
+            text.bytes()
+                .all(|byte| byte.is_ascii_digit() || byte == b'.')
+        })
         .and_then(|text| text.parse::<f64>().ok())
     else {
         return false;
@@ -67,13 +74,19 @@ mod tests {
     use super::*;
 
     fn words(text: &str) -> Vec<&str> {
-        atoms(text.as_bytes()).into_iter().map(|range| &text[range]).collect()
+        atoms(text.as_bytes())
+            .into_iter()
+            .map(|range| &text[range])
+            .collect()
     }
 
     #[test]
     fn identifiers_and_numbers_are_atoms() {
         assert_eq!(words("lock:ab12-c"), ["lock", "ab12", "c"]);
-        assert_eq!(words(r#"{"at": 12.50, "n": -3}"#), ["at", "12.50", "n", "3"]);
+        assert_eq!(
+            words(r#"{"at": 12.50, "n": -3}"#),
+            ["at", "12.50", "n", "3"]
+        );
         let uuid = "6fa459ea-ee8a-3ca4-894e-db77e160355e";
         assert_eq!(words(&format!("job/{uuid}")), ["job", uuid]);
         assert_eq!(words("end 7."), ["end", "7"]);
@@ -83,10 +96,22 @@ mod tests {
     #[test]
     fn times_of_all_units_are_recognised() {
         let now = 1_700_000_000.0;
-        for time in ["1700000001", "1700000000.25", "1699999999123", "1700000000000000", "1700000000123456789"] {
+        for time in [
+            "1700000001",
+            "1700000000.25",
+            "1699999999123",
+            "1700000000000000",
+            "1700000000123456789",
+        ] {
             assert!(is_time(time.as_bytes(), now), "{time}");
         }
-        for other in ["1600000000", "17000000", "9999999999", "abcdefghijkl", "1.2.3.4.5.6.7"] {
+        for other in [
+            "1600000000",
+            "17000000",
+            "9999999999",
+            "abcdefghijkl",
+            "1.2.3.4.5.6.7",
+        ] {
             assert!(!is_time(other.as_bytes(), now), "{other}");
         }
     }

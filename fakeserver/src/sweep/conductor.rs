@@ -260,10 +260,16 @@ impl<'a> Conductor<'a> {
             return false;
         };
         // A process closes its connections when it ends, unless it has left a child behind. Others may keep theirs.
-        let is_slow = self.stage.program(role).is_some_and(Program::is_slow_to_start);
+        let is_slow = self
+            .stage
+            .program(role)
+            .is_some_and(Program::is_slow_to_start);
         !is_slow
             || ended_at.elapsed() >= CLOSE_PATIENCE
-            || !self.connections.values().any(|connection| connection.role == role)
+            || !self
+                .connections
+                .values()
+                .any(|connection| connection.role == role)
     }
 
     /// The current program has ended: whoever was suspended last goes on.
@@ -288,7 +294,10 @@ impl<'a> Conductor<'a> {
         let schedule = self.schedule.filter(|schedule| {
             is_visible
                 && schedule.of == current
-                && self.connections.get(&id).is_some_and(|connection| connection.role == current)
+                && self
+                    .connections
+                    .get(&id)
+                    .is_some_and(|connection| connection.role == current)
         });
         if let Some(schedule) = schedule
             && schedule.point == self.actor(current).visible
@@ -540,7 +549,10 @@ impl<'a> Conductor<'a> {
         if keys.is_empty() {
             return;
         }
-        let named: Vec<_> = keys.iter().map(|key| key.escape_ascii().to_string()).collect();
+        let named: Vec<_> = keys
+            .iter()
+            .map(|key| key.escape_ascii().to_string())
+            .collect();
         let verb = if keys.len() == 1 { "expires" } else { "expire" };
         let what = format!("time passes: {} {verb}", named.join(", "));
         self.event(what, Request::new(keys));
@@ -703,7 +715,9 @@ impl<'a> Conductor<'a> {
                 if let Some(connection) = self.connections.get_mut(&id) {
                     connection.out = None;
                     let link = connection.link;
-                    if connection.queue.is_empty() || link.is_some_and(|link| self.upstream.is_blocked(link)) {
+                    if connection.queue.is_empty()
+                        || link.is_some_and(|link| self.upstream.is_blocked(link))
+                    {
                         self.close(id);
                     }
                 }

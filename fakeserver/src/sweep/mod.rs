@@ -18,10 +18,12 @@
 mod atoms;
 mod conductor;
 mod doors;
+mod frame;
 mod labels;
 mod outcome;
 mod polls;
 mod program;
+mod remote;
 pub mod report;
 mod schedule;
 mod search;
@@ -29,7 +31,12 @@ mod snapshot;
 mod stage;
 mod step;
 mod tell;
+mod text;
 mod upstream;
+mod view;
+
+#[cfg(test)]
+mod samples;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -38,6 +45,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use serde::Serialize;
 use thiserror::Error;
 
 pub use outcome::Compare;
@@ -49,7 +57,8 @@ use crate::clock::Timestamp;
 use labels::Labels;
 use outcome::Rules;
 use program::{Closure, Program};
-use report::{Finding, Programs, Reference, Shown, ShownStep};
+use remote::{Address, RemoteSource};
+use report::{Confirmed, Ending, Finding, Programs, Reference, Shown, ShownStep};
 use search::{Candidate, EmbeddedSource, Origin, Search, order_text};
 use stage::{Limits, Stage};
 
@@ -83,6 +92,9 @@ pub enum SweepError {
     /// The server that the programs are to talk to.
     #[error("the server: {0}")]
     Server(#[source] io::Error),
+    /// Not the address of a server.
+    #[error("`{0}` is not an address of the form redis://[[user]:password@]host[:port]")]
+    Url(String),
     /// No socket, or no runtime.
     #[error("cannot listen: {0}")]
     Listen(#[source] io::Error),
@@ -121,6 +133,8 @@ pub struct Sweep {
     seed: u64,
     clock_millis: Option<i64>,
     command_line: Vec<String>,
+    confirm: Option<String>,
+    is_symmetric: bool,
 }
 
 /// One schedule run again.
@@ -163,6 +177,8 @@ impl Sweep {
             seed: 0,
             clock_millis: None,
             command_line: Vec::new(),
+            confirm: None,
+            is_symmetric: false,
         }
     }
 
@@ -247,11 +263,7 @@ impl Sweep {
 
     /// A role that is a process: its command line, in which `{url}`, `{host}` and `{port}` stand for its server.
     #[must_use]
-    pub fn command<T: Into<String>>(
-        self,
-        role: Role,
-        words: impl IntoIterator<Item = T>,
-    ) -> Sweep {
+    pub fn command<T: Into<String>>(self, role: Role, words: impl IntoIterator<Item = T>) -> Sweep {
         let words = words.into_iter().map(Into::into).collect();
         self.program(role, Program::Process(words))
     }
@@ -341,6 +353,22 @@ impl Sweep {
         self
     }
 
+    /// A real server on which every finding is run again, `redis://[[user]:password@]host[:port]`. It is emptied for each run, so
+    /// it has to be empty when the sweep begins.
+    #[must_use]
+    pub fn confirm(mut self, url: impl Into<String>) -> Sweep {
+        self.confirm = Some(url.into());
+        self
+    }
+
+    /// Tells that B is the same program as A, so that what holds for one holds for the other. Equal command lines say so
+    /// themselves.
+    #[must_use]
+    pub fn same(mut self) -> Sweep {
+        self.is_symmetric = true;
+        self
+    }
+
     /// Sweeps.
     ///
     /// # Errors
@@ -367,7 +395,11 @@ impl Sweep {
         &self,
         work: impl Future<Output = Result<T, SweepError>>,
     ) -> Result<T, SweepError> {
-        if self.programs.get(Role::A.index()).is_none_or(Option::is_none) {
+        if self
+            .programs
+            .get(Role::A.index())
+            .is_none_or(Option::is_none)
+        {
             return Err(SweepError::NoProgram);
         }
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -382,10 +414,17 @@ impl Sweep {
         only: Option<Schedule>,
     ) -> Result<(Report, Option<(Vec<ShownStep>, Shown)>), SweepError> {
         let began = Instant::now();
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let wall = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         let millis = self.clock_millis.unwrap_or(wall.as_millis() as i64);
         let stage = Stage::new(self.programs.clone(), self.limits).map_err(SweepError::Listen)?;
-        if self.programs.iter().flatten().any(|program| matches!(program, Program::Hosted)) {
+        if self
+            .programs
+            .iter()
+            .flatten()
+            .any(|program| matches!(program, Program::Hosted))
+        {
             listen_to_host(&stage);
         }
         let origin = Origin {
@@ -394,7 +433,15 @@ impl Sweep {
             setup: Vec::new(),
         };
         let rules = self.rules.clone();
-        let mut search = Search::new(stage, Box::new(EmbeddedSource), origin, rules, wall.as_secs_f64());
+        let mut search = Search::new(
+            stage,
+            Box::new(EmbeddedSource),
+            origin,
+            rules,
+            wall.as_secs_f64(),
+        );
+        search.is_symmetric |= self.is_symmetric;
+        let remote = self.remote()?;
         search.set_up().await?;
         search.run_serially().await?;
         let (candidates, replayed) = match only {
@@ -403,7 +450,11 @@ impl Sweep {
                 None => (Vec::new(), None),
                 Some(ran) => {
                     let labels = Labels::of(&search.habits, &ran.steps, search.wall_seconds);
-                    let steps = ran.steps.iter().map(|step| tell::shown_step(step, &labels)).collect();
+                    let steps = ran
+                        .steps
+                        .iter()
+                        .map(|step| tell::shown_step(step, &labels))
+                        .collect();
                     let shown = search.outcome(&ran).shown();
                     let candidate = search.judge(schedule, ran).await?;
                     (candidate.into_iter().collect(), Some((steps, shown)))
@@ -412,11 +463,30 @@ impl Sweep {
         };
         let candidates = self.check_again(&mut search, candidates).await?;
         let mut findings = Vec::new();
-        for candidate in candidates {
+        for candidate in &candidates {
             findings.push(self.finding(&mut search, candidate).await?);
         }
-        let report = self.report(&search, findings, began.elapsed());
+        let mut report = self.report(&search, findings, began.elapsed());
+        if let Some((source, server)) = remote {
+            search.move_to(Box::new(source));
+            for (finding, candidate) in report.findings.iter_mut().zip(&candidates) {
+                let same = search.confirms(candidate).await?;
+                let server = server.clone();
+                finding.confirmed = Some(Confirmed { server, same });
+            }
+        }
         Ok((report, replayed))
+    }
+
+    /// The server to confirm on, and what it is.
+    fn remote(&self) -> Result<Option<(RemoteSource, String)>, SweepError> {
+        let Some(url) = &self.confirm else {
+            return Ok(None);
+        };
+        let address = Address::parse(url).ok_or_else(|| SweepError::Url(url.clone()))?;
+        let source = RemoteSource { address };
+        let server = source.check()?;
+        Ok(Some((source, server)))
     }
 
     /// Runs the serial orders and what was found once more: what is not found again is noise.
@@ -441,7 +511,8 @@ impl Sweep {
                     ..again
                 }),
                 None => {
-                    let note = format!("{schedule} looked wrong once and right when it was run again");
+                    let note =
+                        format!("{schedule} looked wrong once and right when it was run again");
                     search.notes.insert(note);
                 }
             }
@@ -452,15 +523,22 @@ impl Sweep {
     async fn finding(
         &self,
         search: &mut Search,
-        candidate: Candidate,
+        candidate: &Candidate,
     ) -> Result<Finding, SweepError> {
         let labels = Labels::of(&search.habits, &candidate.ran.steps, search.wall_seconds);
-        let steps = candidate.ran.steps.iter().map(|step| tell::shown_step(step, &labels));
+        let steps = candidate
+            .ran
+            .steps
+            .iter()
+            .map(|step| tell::shown_step(step, &labels));
         let mut expected = Vec::new();
         for turns in &candidate.orders {
             let ran = search.reference(turns).await?;
             let order = order_text(turns);
-            if !expected.iter().any(|known: &Reference| known.order == order) {
+            if !expected
+                .iter()
+                .any(|known: &Reference| known.order == order)
+            {
                 let outcome = search.outcome(&ran).shown();
                 expected.push(Reference { order, outcome });
             }
@@ -472,7 +550,7 @@ impl Sweep {
         };
         Ok(Finding {
             kind: kind.to_owned(),
-            title: tell::title(&candidate, &labels),
+            title: tell::title(candidate, &labels),
             schedule: candidate.schedule.to_string(),
             also: candidate.also.iter().map(ToString::to_string).collect(),
             steps: steps.collect(),
@@ -494,7 +572,10 @@ impl Sweep {
         let clock = search.origin.now.millis();
         let words = self.command_line.iter().map(|word| shell_word(word));
         let words = words.collect::<Vec<_>>().join(" ");
-        format!("fakeserver sweep --replay {schedule} --clock {clock} --seed {} {words}", self.seed)
+        format!(
+            "fakeserver sweep --replay {schedule} --clock {clock} --seed {} {words}",
+            self.seed
+        )
     }
 
     fn report(&self, search: &Search, findings: Vec<Finding>, took: Duration) -> Report {
@@ -503,15 +584,24 @@ impl Sweep {
             Some(program.words())
         };
         let counted = |counts: &BTreeMap<&'static str, usize>| -> BTreeMap<String, usize> {
-            counts.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect()
+            counts
+                .iter()
+                .map(|(kind, count)| ((*kind).to_owned(), *count))
+                .collect()
         };
         let of = |kind: Kind| {
-            let count = |counts: &BTreeMap<&'static str, usize>| counts.get(kind.name()).copied().unwrap_or(0);
+            let count = |counts: &BTreeMap<&'static str, usize>| {
+                counts.get(kind.name()).copied().unwrap_or(0)
+            };
             count(&search.runs) + count(&search.skipped)
         };
         Report {
             format: report::FORMAT,
-            server: format!("fakeserver {} (as redis-server {})", env!("CARGO_PKG_VERSION"), crate::engine::VERSION),
+            server: format!(
+                "fakeserver {} (as redis-server {})",
+                env!("CARGO_PKG_VERSION"),
+                crate::engine::VERSION
+            ),
             claim: claim(&self.kinds, of, search.has_b),
             programs: Programs {
                 a: words(Role::A).unwrap_or_default(),
@@ -560,6 +650,71 @@ fn shell_word(word: &str) -> String {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+impl Report {
+    /// The report for a terminal.
+    pub fn text(&self) -> String {
+        text::text(self)
+    }
+
+    /// Hands the report to the host of the programs, as its last line.
+    ///
+    /// # Errors
+    /// Standard output cannot be written to.
+    pub fn tell_host(&self) -> io::Result<()> {
+        #[derive(Serialize)]
+        struct Last<'a> {
+            r#do: &'static str,
+            report: &'a Report,
+            text: String,
+        }
+        program::tell(&Last {
+            r#do: "report",
+            report: self,
+            text: self.text(),
+        })
+    }
+}
+
+/// What the server saw, a command a line, then the key space and how the programs ended, as they are: nothing is left out.
+impl fmt::Display for Replayed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for step in &self.steps {
+            let note = step
+                .note
+                .as_ref()
+                .map(|note| format!("  ({note})"))
+                .unwrap_or_default();
+            match step.role.as_str() {
+                "server" => writeln!(f, "-- {}", step.command)?,
+                role => writeln!(
+                    f,
+                    "{role}{} {} -> {}{note}",
+                    step.connection, step.command, step.reply
+                )?,
+            }
+        }
+        for (name, ending) in [
+            ("a", &self.outcome.a),
+            ("b", &self.outcome.b),
+            ("after", &self.outcome.after),
+        ] {
+            if let Some(Ending { status, output }) = ending {
+                writeln!(f, "{name}: status {status}, output {output:?}")?;
+            }
+        }
+        for key in &self.outcome.keys {
+            let ttl = if key.ttl { " (has a time to live)" } else { "" };
+            writeln!(f, "{} {} {}{ttl}", key.r#type, key.key, key.value)?;
+        }
+        let verdict = if self.report.is_clean() {
+            "a serial order gives this"
+        } else {
+            "no serial order gives this"
+        };
+        writeln!(f, "{verdict}")
     }
 }
 

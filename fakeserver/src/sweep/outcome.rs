@@ -117,7 +117,8 @@ fn named(kind: &str, value: &Value, labels: &Labels) -> Value {
             Value::Items(items)
         }
         Value::Pairs(pairs) => {
-            let name = |(left, right): &(Vec<u8>, Vec<u8>)| (labels.apply(left), labels.apply(right));
+            let name =
+                |(left, right): &(Vec<u8>, Vec<u8>)| (labels.apply(left), labels.apply(right));
             let mut pairs: Vec<_> = pairs.iter().map(name).collect();
             if kind == "hash" {
                 pairs.sort_unstable();
@@ -139,9 +140,8 @@ fn shown_value(value: &Value) -> String {
             format!("[{}]", items.join(", "))
         }
         Value::Pairs(pairs) => {
-            let pair = |(left, right): &(Vec<u8>, Vec<u8>)| {
-                format!("{}: {}", quoted(left), quoted(right))
-            };
+            let pair =
+                |(left, right): &(Vec<u8>, Vec<u8>)| format!("{}: {}", quoted(left), quoted(right));
             let pairs: Vec<_> = pairs.iter().map(pair).collect();
             format!("{{{}}}", pairs.join(", "))
         }
@@ -239,7 +239,9 @@ impl Rules {
                 Noise::Order(at) => format!("the order of {}", place(at)),
                 Noise::Field(at, field) => format!("field {} of {}", quoted(field), place(at)),
                 Noise::Ttl(at) => format!("the time to live of {}", place(at)),
-                Noise::Keys(_, start, end) => format!("keys {}", quoted(&[start, &b"*"[..], end].concat())),
+                Noise::Keys(_, start, end) => {
+                    format!("keys {}", quoted(&[start, &b"*"[..], end].concat()))
+                }
                 Noise::Output(role) => format!("the output of {role}"),
                 Noise::Line(role, at) => format!("line {} of the output of {role}", at + 1),
             };
@@ -249,7 +251,12 @@ impl Rules {
     }
 
     /// Where an outcome differs from a reference.
-    pub(super) fn mismatches(&self, left: &Outcome, right: &Outcome, scope: Scope) -> Vec<Mismatch> {
+    pub(super) fn mismatches(
+        &self,
+        left: &Outcome,
+        right: &Outcome,
+        scope: Scope,
+    ) -> Vec<Mismatch> {
         let mut found = Vec::new();
         for role in [Role::A, Role::B, Role::After] {
             if scope != (Scope::Remains { of: role }) {
@@ -281,7 +288,10 @@ impl Rules {
         let by_user = |pattern: &Vec<u8>| glob::matches(pattern, key, false);
         let by_habit = |noise: &Noise| match noise {
             Noise::Keys(of, start, end) => {
-                of == db && key.len() >= start.len() + end.len() && key.starts_with(start) && key.ends_with(end)
+                of == db
+                    && key.len() >= start.len() + end.len()
+                    && key.starts_with(start)
+                    && key.ends_with(end)
             }
             _ => false,
         };
@@ -293,7 +303,9 @@ impl Rules {
             glob::matches(keys, &place.1, false) && glob::matches(fields, field, false)
         };
         self.ignored_fields.iter().any(by_user)
-            || self.noise.contains(&Noise::Field(place.clone(), field.to_vec()))
+            || self
+                .noise
+                .contains(&Noise::Field(place.clone(), field.to_vec()))
     }
 
     fn compare_ends(
@@ -320,7 +332,8 @@ impl Rules {
         let (Some(left), Some(right)) = (left, right) else {
             return;
         };
-        if !self.output || left.output == right.output || self.noise.contains(&Noise::Output(role)) {
+        if !self.output || left.output == right.output || self.noise.contains(&Noise::Output(role))
+        {
             return;
         }
         let lines = |end: &End| -> Vec<Vec<u8>> {
@@ -401,16 +414,28 @@ impl Rules {
                 noise,
             });
         };
-        if left.ttl.is_some() != right.ttl.is_some() && !self.noise.contains(&Noise::Ttl(place.clone())) {
+        if left.ttl.is_some() != right.ttl.is_some()
+            && !self.noise.contains(&Noise::Ttl(place.clone()))
+        {
             let told = |entry: &Entry| match entry.ttl {
                 Some(_) => "has one".to_owned(),
                 None => "has none: it never expires".to_owned(),
             };
-            push(&format!("time to live of {at}"), told(left), told(right), Some(Noise::Ttl(place.clone())));
+            push(
+                &format!("time to live of {at}"),
+                told(left),
+                told(right),
+                Some(Noise::Ttl(place.clone())),
+            );
         }
         let is_noise = |noise: &Noise| self.noise.contains(noise);
         if left.kind != right.kind {
-            return push(at, left.kind.clone(), right.kind.clone(), Some(Noise::Value(place.clone())));
+            return push(
+                at,
+                left.kind.clone(),
+                right.kind.clone(),
+                Some(Noise::Value(place.clone())),
+            );
         }
         if left.value == right.value || is_noise(&Noise::Value(place.clone())) {
             return;
@@ -419,22 +444,39 @@ impl Rules {
             let (one, other) = (left.value.len(), right.value.len());
             if one != other {
                 let told = |len| format!("{} of size {len}", left.kind);
-                push(at, told(one), told(other), Some(Noise::Value(place.clone())));
+                push(
+                    at,
+                    told(one),
+                    told(other),
+                    Some(Noise::Value(place.clone())),
+                );
             }
             return;
         }
         let ordered = is_noise(&Noise::Order(place.clone()));
         match (&left.value, &right.value) {
-            (Value::Pairs(lefts), Value::Pairs(rights)) if left.kind == "hash" || left.kind == "zset" => {
+            (Value::Pairs(lefts), Value::Pairs(rights))
+                if left.kind == "hash" || left.kind == "zset" =>
+            {
                 self.compare_fields(place, at, lefts, rights, found);
             }
             (Value::Items(lefts), Value::Items(rights)) if same_items(lefts, rights) => {
                 if !ordered {
                     let noise = Noise::Order(place.clone());
-                    push(at, shown_value(&left.value), shown_value(&right.value), Some(noise));
+                    push(
+                        at,
+                        shown_value(&left.value),
+                        shown_value(&right.value),
+                        Some(noise),
+                    );
                 }
             }
-            (one, other) => push(at, shown_value(one), shown_value(other), Some(Noise::Value(place.clone()))),
+            (one, other) => push(
+                at,
+                shown_value(one),
+                shown_value(other),
+                Some(Noise::Value(place.clone())),
+            ),
         }
     }
 
@@ -481,7 +523,9 @@ fn pair_up(found: &mut [Mismatch]) {
         let is_missing = |mismatch: &Mismatch| {
             side(mismatch) == "missing" && matches!(mismatch.noise, Some(Noise::Keys(..)))
         };
-        (0..found.len()).filter(|at| found.get(*at).is_some_and(is_missing)).collect()
+        (0..found.len())
+            .filter(|at| found.get(*at).is_some_and(is_missing))
+            .collect()
     };
     let (lefts, rights) = (only(|m| &m.left), only(|m| &m.right));
     for (one, other) in lefts.into_iter().zip(rights) {
@@ -491,7 +535,11 @@ fn pair_up(found: &mut [Mismatch]) {
         };
         let ((db, left), (other_db, right)) = (key(one), key(other));
         let start = left.iter().zip(&right).take_while(|(l, r)| l == r).count();
-        let ends = left.iter().skip(start).rev().zip(right.iter().skip(start).rev());
+        let ends = left
+            .iter()
+            .skip(start)
+            .rev()
+            .zip(right.iter().skip(start).rev());
         let end = ends.take_while(|(l, r)| l == r).count();
         if db != other_db || start == 0 {
             continue;
@@ -577,7 +625,10 @@ mod tests {
         assert!(at(&rules(), &one, &one, Scope::Whole).is_empty());
         for (other, place) in [
             (outcome(&[("k", None, text("2"))], "yes\n"), "key \"k\""),
-            (outcome(&[("k", Some(5), text("1"))], "yes\n"), "time to live of key \"k\""),
+            (
+                outcome(&[("k", Some(5), text("1"))], "yes\n"),
+                "time to live of key \"k\"",
+            ),
             (outcome(&[("k", None, list(&["1"]))], "yes\n"), "key \"k\""),
             (outcome(&[], "yes\n"), "key \"k\""),
             (outcome(&[("k", None, text("1"))], "no\n"), "output of A"),
@@ -594,7 +645,10 @@ mod tests {
         assert!(at(&rules(), &lock(Some(60_000)), &clean, remains).is_empty());
         assert_eq!(at(&rules(), &lock(Some(60_001)), &clean, remains).len(), 1);
         assert_eq!(at(&rules(), &lock(None), &clean, remains).len(), 1);
-        assert_eq!(at(&rules(), &lock(Some(60_000)), &clean, Scope::Whole).len(), 2);
+        assert_eq!(
+            at(&rules(), &lock(Some(60_000)), &clean, Scope::Whole).len(),
+            2
+        );
     }
 
     #[test]
@@ -611,9 +665,22 @@ mod tests {
             )
         };
         rules.learn(&run("a1", &["x", "y"]), &run("b2", &["y", "x"]));
-        assert!(at(&rules, &run("c3", &["x", "y"]), &run("d4", &["y", "x"]), Scope::Whole).is_empty());
+        assert!(
+            at(
+                &rules,
+                &run("c3", &["x", "y"]),
+                &run("d4", &["y", "x"]),
+                Scope::Whole
+            )
+            .is_empty()
+        );
         assert_eq!(
-            at(&rules, &run("c3", &["x"]), &run("c3", &["x", "y"]), Scope::Whole),
+            at(
+                &rules,
+                &run("c3", &["x"]),
+                &run("c3", &["x", "y"]),
+                Scope::Whole
+            ),
             ["key \"list\""]
         );
         assert_eq!(rules.left_out().len(), 4);
@@ -623,10 +690,19 @@ mod tests {
     fn fields_and_keys_can_be_ignored() {
         let mut rules = rules();
         rules.ignored_keys.push(b"stat:*".to_vec());
-        rules.ignored_fields.push((b"job:*".to_vec(), b"at".to_vec()));
+        rules
+            .ignored_fields
+            .push((b"job:*".to_vec(), b"at".to_vec()));
         let run = |at: &str, count: &str| {
-            let fields = [("at", at), ("n", "1")].map(|(f, v)| (f.as_bytes().to_vec(), v.as_bytes().to_vec()));
-            outcome(&[("job:1", None, Value::Pairs(fields.to_vec())), ("stat:x", None, text(count))], "")
+            let fields = [("at", at), ("n", "1")]
+                .map(|(f, v)| (f.as_bytes().to_vec(), v.as_bytes().to_vec()));
+            outcome(
+                &[
+                    ("job:1", None, Value::Pairs(fields.to_vec())),
+                    ("stat:x", None, text(count)),
+                ],
+                "",
+            )
         };
         assert!(at(&rules, &run("1", "2"), &run("3", "4"), Scope::Whole).is_empty());
     }
@@ -637,6 +713,9 @@ mod tests {
         rules.compare = Compare::Shape;
         let of = |items: &[&str]| outcome(&[("l", None, list(items))], "");
         assert!(at(&rules, &of(&["a"]), &of(&["b"]), Scope::Whole).is_empty());
-        assert_eq!(at(&rules, &of(&["a"]), &of(&["a", "b"]), Scope::Whole).len(), 1);
+        assert_eq!(
+            at(&rules, &of(&["a"]), &of(&["a", "b"]), Scope::Whole).len(),
+            1
+        );
     }
 }

@@ -241,7 +241,18 @@ mod tests {
 
     #[test]
     fn other_texts_are_refused() {
-        for text in ["", "isolation", "isolation:", "isolation:c1", "isolation:a", "isolation:a-1", "restart:a1", "restart:a1:never", "crash:a1:b", "isolation:é"] {
+        for text in [
+            "",
+            "isolation",
+            "isolation:",
+            "isolation:c1",
+            "isolation:a",
+            "isolation:a-1",
+            "restart:a1",
+            "restart:a1:never",
+            "crash:a1:b",
+            "isolation:é",
+        ] {
             assert!(text.parse::<Schedule>().is_err(), "{text}");
         }
         assert_eq!(

@@ -85,7 +85,6 @@ pub(super) struct Candidate {
     pub(super) ran: Ran,
     /// The orders whose outcomes would be right.
     pub(super) orders: Vec<Vec<Turn>>,
-    pub(super) scope: Scope,
     pub(super) mismatches: Vec<Vec<Mismatch>>,
 }
 
@@ -93,7 +92,9 @@ impl Candidate {
     /// What the same fault elsewhere has in common with it.
     fn signature(&self) -> (Kind, Role, String) {
         let told = differences(&self.mismatches);
-        let texts = told.iter().map(|difference| format!("{}={}", difference.at, difference.got));
+        let texts = told
+            .iter()
+            .map(|difference| format!("{}={}", difference.at, difference.got));
         let act = format!("{:?}", self.schedule.act);
         let text = texts.chain([act]).collect::<Vec<_>>().join("\n");
         (self.schedule.act.kind(), self.schedule.of, text)
@@ -129,7 +130,9 @@ pub(super) fn order_text(turns: &[Turn]) -> String {
     let names: Vec<_> = turns.iter().map(name).collect();
     match names.as_slice() {
         [] => "nothing runs".to_owned(),
-        [one] => format!("only {one}").replace("only keys", "only: keys").replace("only the", "only: the"),
+        [one] => format!("only {one}")
+            .replace("only keys", "only: keys")
+            .replace("only the", "only: the"),
         more => more.join(", then "),
     }
 }
@@ -176,7 +179,10 @@ impl Search {
         if !ending.is_some_and(|ending| ending.status.is_success()) {
             return Err(SweepError::Setup(ran.complaint.unwrap_or_default()));
         }
-        let own = ran.steps.into_iter().filter(|step| step.role == Some(Role::Setup));
+        let own = ran
+            .steps
+            .into_iter()
+            .filter(|step| step.role == Some(Role::Setup));
         self.origin.setup = own.map(|step| (step.connection, step.request)).collect();
         Ok(())
     }
@@ -212,11 +218,20 @@ impl Search {
             };
             let spoke = ran.steps.iter().any(|step| step.role == Some(role));
             if !spoke && !ending.status.is_success() {
-                let said = ran.complaint.clone().unwrap_or_else(|| ending.output.clone());
+                let said = ran
+                    .complaint
+                    .clone()
+                    .unwrap_or_else(|| ending.output.clone());
                 return Err(SweepError::Mute { role, said });
             }
         }
         Ok(())
+    }
+
+    /// The same programs, learned habits and rules on another server, on which nothing was run yet.
+    pub(super) fn move_to(&mut self, source: Box<dyn Source>) {
+        self.source = source;
+        self.references.clear();
     }
 
     /// The run of an order of turns, kept once it was run.
@@ -341,8 +356,9 @@ impl Search {
         let (purpose, turns) = (schedule.act.kind().name(), Search::turns_of(schedule));
         let ran = self.counted(purpose, turns, Some(schedule)).await?;
         if !ran.interrupted {
-            self.notes
-                .insert(format!("{schedule} could not be tried: the program did not come to that point again"));
+            self.notes.insert(format!(
+                "{schedule} could not be tried: the program did not come to that point again"
+            ));
             return Ok(None);
         }
         Ok(Some(ran))
@@ -366,7 +382,13 @@ impl Search {
             Act::Die => false,
             _ => {
                 let reference = self.reference(&whole).await?;
-                let status = |ran: &Ran| ran.endings.get(of.index()).cloned().flatten().map(|ending| ending.status);
+                let status = |ran: &Ran| {
+                    ran.endings
+                        .get(of.index())
+                        .cloned()
+                        .flatten()
+                        .map(|ending| ending.status)
+                };
                 status(ran) == status(&reference)
             }
         };
@@ -376,7 +398,9 @@ impl Search {
                 turns.insert(place, Turn::Expire);
                 turns
             };
-            std::iter::once(turns.to_vec()).chain((0..=turns.len()).map(at)).collect()
+            std::iter::once(turns.to_vec())
+                .chain((0..=turns.len()).map(at))
+                .collect()
         };
         Ok(match (schedule.act, succeeded) {
             (Act::RunOther, _) => (vec![vec![A, B], vec![B, A]], Scope::Whole),
@@ -426,9 +450,20 @@ impl Search {
             also: Vec::new(),
             ran,
             orders,
-            scope,
             mismatches,
         }))
+    }
+
+    /// Whether the server gives for a schedule what another one gave, and for the serial orders something else.
+    pub(super) async fn confirms(&mut self, candidate: &Candidate) -> Result<bool, SweepError> {
+        let schedule = candidate.schedule;
+        let ran = self
+            .counted("confirm", Search::turns_of(schedule), Some(schedule))
+            .await?;
+        let (_, scope) = self.right_orders(schedule, &ran).await?;
+        let (there, here) = (self.outcome(&ran), self.outcome(&candidate.ran));
+        let is_same = self.rules.mismatches(&there, &here, scope).is_empty();
+        Ok(is_same && self.judge(schedule, ran).await?.is_some())
     }
 
     /// Tries all schedules of these kinds.
@@ -614,7 +649,10 @@ fn grouped(found: Vec<Candidate>) -> Vec<Candidate> {
 
 /// A program's visible commands.
 fn own_steps(ran: &Ran, of: Role) -> Vec<Step> {
-    let own = ran.steps.iter().filter(|step| step.role == Some(of) && step.point.is_some());
+    let own = ran
+        .steps
+        .iter()
+        .filter(|step| step.role == Some(of) && step.point.is_some());
     own.cloned().collect()
 }
 
@@ -644,7 +682,10 @@ fn other_footprints(ran: &Ran, of: Role) -> Vec<Footprint> {
 
 /// The keys that expired, as if they had been deleted.
 fn expired_footprints(ran: &Ran) -> Vec<Footprint> {
-    let events = ran.steps.iter().filter(|step| step.role.is_none() && !step.request.is_empty());
+    let events = ran
+        .steps
+        .iter()
+        .filter(|step| step.role.is_none() && !step.request.is_empty());
     let delete = |step: &Step| {
         let words = std::iter::once(&b"DEL"[..]).chain(step.request.words());
         SessionState::default().footprint(&Static::of(&Request::new(words)))
@@ -663,7 +704,10 @@ fn same_places(ran: &Ran, of: Role, from: usize, happened: &[Footprint]) -> Opti
         let Some(point) = step.point.filter(|point| *point >= from) else {
             continue;
         };
-        if happened.iter().any(|other| other.conflicts(&step.footprint)) {
+        if happened
+            .iter()
+            .any(|other| other.conflicts(&step.footprint))
+        {
             return until.or(Some(from));
         }
         until = Some(point + 1);

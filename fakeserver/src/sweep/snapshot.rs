@@ -63,7 +63,7 @@ pub(super) fn take(upstream: &mut dyn Upstream) -> Snapshot {
 }
 
 /// Databases that hold a key.
-fn used_databases(upstream: &mut dyn Upstream) -> Vec<usize> {
+pub(super) fn used_databases(upstream: &mut dyn Upstream) -> Vec<usize> {
     let info = flat(upstream.ask(&[b"INFO", b"keyspace"])).concat();
     let info = String::from_utf8_lossy(&info).into_owned();
     let number = |line: &str| line.strip_prefix("db")?.split(':').next()?.parse().ok();
@@ -119,7 +119,12 @@ fn stream(upstream: &mut dyn Upstream, key: &[u8]) -> Value {
         // An entry's idle time says nothing about what was done.
         let told = pending.into_iter().map(|entry| {
             let words = flat(entry);
-            words.iter().take(2).cloned().collect::<Vec<_>>().join(&b' ')
+            words
+                .iter()
+                .take(2)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(&b' ')
         });
         let told = told.collect::<Vec<_>>().join(&b',');
         parts.push(([b"group ", name.as_slice()].concat(), told));
@@ -135,12 +140,15 @@ fn paired(words: Vec<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 /// The scalars of a reply, one after the other.
-fn flat(reply: Reply) -> Vec<Vec<u8>> {
+pub(super) fn flat(reply: Reply) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let mut left = vec![reply];
     while let Some(reply) = left.pop() {
         match reply {
-            Reply::Array(items) | Reply::Set(items) | Reply::Push(items) | Reply::Several(items) => {
+            Reply::Array(items)
+            | Reply::Set(items)
+            | Reply::Push(items)
+            | Reply::Several(items) => {
                 left.extend(items.into_iter().rev());
             }
             Reply::Map(pairs) | Reply::Pairs(pairs) | Reply::Streams(pairs) => {

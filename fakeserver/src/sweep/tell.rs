@@ -56,7 +56,9 @@ pub(super) fn reply_text(reply: &Reply, labels: &Labels) -> String {
             list(items)
         }
         Reply::Map(items) | Reply::Pairs(items) | Reply::Streams(items) => pairs(items),
-        Reply::Double(n) | Reply::PlainDouble(n) => format!("(double) {}", number::format_double(*n)),
+        Reply::Double(n) | Reply::PlainDouble(n) => {
+            format!("(double) {}", number::format_double(*n))
+        }
         Reply::Boolean(yes) => format!("({yes})"),
         Reply::Attribute(_, reply) | Reply::Spoken(_, reply) => reply_text(reply, labels),
         Reply::Deep(parts) => match parts.first() {
@@ -90,7 +92,9 @@ pub(super) fn shown_step(step: &Step, labels: &Labels) -> ShownStep {
         role: role.name().to_owned(),
         connection: step.connection,
         command: command_text(&step.request, labels),
-        reply: reply.map(|reply| reply_text(reply, labels)).unwrap_or_default(),
+        reply: reply
+            .map(|reply| reply_text(reply, labels))
+            .unwrap_or_default(),
         access: access.to_owned(),
         point: step.point,
         note: step.note.clone(),
@@ -115,20 +119,34 @@ pub(super) fn title(candidate: &Candidate, labels: &Labels) -> String {
         return format!("the programs do not end if something happens {place}");
     }
     match act {
-        Act::RunOther => format!("{other} runs {place}, and no serial order gives what comes of it"),
+        Act::RunOther => {
+            format!("{other} runs {place}, and no serial order gives what comes of it")
+        }
         Act::Die => format!("{of} dies {place}: neither nothing nor everything is done"),
         Act::LoseReply => {
             let command = place.trim_start_matches("before ");
-            format!("the reply to {command} is lost, and what {of} does about it is neither once nor not at all")
+            format!(
+                "the reply to {command} is lost, and what {of} does about it is neither once nor not at all"
+            )
         }
-        Act::Expire => format!("keys expire {place}, which is neither like before {of} nor like after it"),
+        Act::Expire => {
+            format!("keys expire {place}, which is neither like before {of} nor like after it")
+        }
         Act::ExpireAndRunOther => {
-            format!("keys expire and {other} runs {place}, and no serial order gives what comes of it")
+            format!(
+                "keys expire and {other} runs {place}, and no serial order gives what comes of it"
+            )
         }
         Act::FlushScripts => format!("the script cache is emptied {place}, and {of} does not cope"),
-        Act::Reset => format!("the connection is reset {place}: neither nothing nor everything is done"),
-        Act::RestartKept => format!("the server restarts {place}: neither nothing nor everything is done"),
-        Act::RestartEmpty => format!("the server loses its data {place}, which is neither like before {of} nor like after it"),
+        Act::Reset => {
+            format!("the connection is reset {place}: neither nothing nor everything is done")
+        }
+        Act::RestartKept => {
+            format!("the server restarts {place}: neither nothing nor everything is done")
+        }
+        Act::RestartEmpty => format!(
+            "the server loses its data {place}, which is neither like before {of} nor like after it"
+        ),
     }
 }
 

@@ -28,9 +28,6 @@ pub(super) struct Delivery {
 
 /// A server that runs one command at a time, when told.
 pub(super) trait Upstream: Send {
-    /// What it is, for the report.
-    fn name(&self) -> String;
-
     /// A new connection.
     fn open(&mut self) -> io::Result<Link>;
 
@@ -97,18 +94,17 @@ impl Embedded {
     fn move_to(&mut self, at: Timestamp) {
         self.now = self.now.max(at);
         // A slice of due keys at a time.
-        while self.engine.poll_timeout().is_some_and(|next| next <= self.now) {
+        while self
+            .engine
+            .poll_timeout()
+            .is_some_and(|next| next <= self.now)
+        {
             self.engine.handle_timeout(self.now);
         }
     }
 }
 
 impl Upstream for Embedded {
-    fn name(&self) -> String {
-        let (own, redis) = (env!("CARGO_PKG_VERSION"), crate::engine::VERSION);
-        format!("fakeserver {own} (as redis-server {redis})")
-    }
-
     fn open(&mut self) -> io::Result<Link> {
         let peer = Peer {
             address: "127.0.0.1:0".to_owned(),
@@ -180,8 +176,7 @@ impl Upstream for Embedded {
     }
 
     fn ask(&mut self, words: &[&[u8]]) -> Reply {
-        self.engine
-            .submit(self.own, Request::new(words), self.now);
+        self.engine.submit(self.own, Request::new(words), self.now);
         let reply = self.engine.poll_reply(self.own);
         debug_assert_eq!(self.engine.protocol(self.own), Protocol::Resp2);
         reply.unwrap_or_else(|| Reply::Error(CommandError::custom("ERR no reply")))

@@ -58,6 +58,12 @@ pub(crate) struct SweepOptions {
     /// Run one schedule again, and print what the server saw and what came of it
     #[arg(long, value_name = "SCHEDULE")]
     replay: Option<Schedule>,
+    /// Run each finding again on a real server, which must be empty
+    #[arg(long, value_name = "redis://HOST:PORT")]
+    confirm: Option<String>,
+    /// A and B are the same program (told for hosted roles; equal command lines need no telling)
+    #[arg(long)]
+    same: bool,
     /// Seed of the server's random choices
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -150,6 +156,12 @@ fn configured(options: &SweepOptions) -> Result<Sweep, String> {
         .patience(Duration::from_millis(options.patience))
         .seed(options.seed)
         .command_line(command_line(options));
+    if let Some(url) = &options.confirm {
+        sweep = sweep.confirm(url);
+    }
+    if options.same {
+        sweep = sweep.same();
+    }
     if !options.only.is_empty() {
         sweep = sweep.only(options.only.iter().copied());
     }
@@ -166,7 +178,9 @@ fn configured(options: &SweepOptions) -> Result<Sweep, String> {
         if let Some(command) = command {
             let words = split_words(command)
                 .filter(|words| !words.is_empty())
-                .ok_or_else(|| format!("`{command}` is no command: it is empty, or a quote does not end"))?;
+                .ok_or_else(|| {
+                    format!("`{command}` is no command: it is empty, or a quote does not end")
+                })?;
             sweep = sweep.command(role, words);
         }
     }
@@ -178,10 +192,16 @@ fn configured(options: &SweepOptions) -> Result<Sweep, String> {
         .split(|word| word == "--")
         .filter(|words| !words.is_empty())
         .collect();
-    let free = [Role::A, Role::B].into_iter().filter(|role| !options.host.contains(role));
+    let free = [Role::A, Role::B]
+        .into_iter()
+        .filter(|role| !options.host.contains(role));
     let free: Vec<_> = free.collect();
     if programs.len() > free.len() {
-        return Err(format!("{} programs are given, and there is room for {}", programs.len(), free.len()));
+        return Err(format!(
+            "{} programs are given, and there is room for {}",
+            programs.len(),
+            free.len()
+        ));
     }
     for (role, words) in free.iter().zip(programs) {
         sweep = sweep.command(*role, words.to_vec());
@@ -271,7 +291,10 @@ mod tests {
     #[test]
     fn words_are_split_like_a_shell_does() {
         let split = |text| split_words(text).map(|words| words.join("|"));
-        assert_eq!(split("a  b'c d' \"e\\\"f\" g\\ h ''").as_deref(), Some("a|bc d|e\"f|g h|"));
+        assert_eq!(
+            split("a  b'c d' \"e\\\"f\" g\\ h ''").as_deref(),
+            Some("a|bc d|e\"f|g h|")
+        );
         assert_eq!(split(""), Some(String::new()));
         assert_eq!(split("a 'b"), None);
         assert_eq!(split("a\\"), None);
@@ -279,7 +302,10 @@ mod tests {
 
     #[test]
     fn a_field_pattern_ends_with_its_fields() {
-        assert_eq!(field_pattern("job:*:at"), Ok(("job:*".to_owned(), "at".to_owned())));
+        assert_eq!(
+            field_pattern("job:*:at"),
+            Ok(("job:*".to_owned(), "at".to_owned()))
+        );
         assert!(field_pattern("job").is_err());
     }
 }
