@@ -3,6 +3,9 @@
 
 pub mod report;
 
+mod cause;
+mod repair;
+mod seen;
 mod text;
 mod view;
 
