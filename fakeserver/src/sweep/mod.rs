@@ -16,6 +16,7 @@
 //! Two preemptions, three programs, and what programs do to each other other than through the server.
 
 mod atoms;
+mod cause;
 mod conductor;
 mod doors;
 mod frame;
@@ -24,9 +25,11 @@ mod outcome;
 mod polls;
 mod program;
 mod remote;
+mod repair;
 pub mod report;
 mod schedule;
 mod search;
+mod seen;
 mod snapshot;
 mod stage;
 mod step;
@@ -474,6 +477,7 @@ impl Sweep {
                 let server = server.clone();
                 finding.confirmed = Some(Confirmed { server, same });
             }
+            search.leave()?;
         }
         Ok((report, replayed))
     }
@@ -548,6 +552,8 @@ impl Sweep {
         } else {
             candidate.schedule.act.kind().name()
         };
+        let seen = search.seen(candidate).await?;
+        let cause = cause::cause(&seen);
         Ok(Finding {
             kind: kind.to_owned(),
             title: tell::title(candidate, &labels),
@@ -557,8 +563,8 @@ impl Sweep {
             outcome: search.outcome(&candidate.ran).shown(),
             expected,
             differences: outcome::differences(&candidate.mismatches),
-            cause: None,
-            repair: None,
+            repair: repair::repair(kind, &seen, cause.as_ref()),
+            cause,
             replay: self.replay_command(search, candidate.schedule),
             confirmed: None,
         })
