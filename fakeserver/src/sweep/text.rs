@@ -87,7 +87,9 @@ fn advice(out: &mut String, finding: &Finding) {
     };
     field(out, "confirmed", &confirmed);
     // In one piece, so that it can be copied.
-    line(out, &format!("  replay     {}", plain(&finding.replay)));
+    if !finding.replay.is_empty() {
+        line(out, &format!("  replay     {}", plain(&finding.replay)));
+    }
 }
 
 /// The steps, a column for each program, in the order in which the server saw them.
