@@ -20,6 +20,7 @@ mod cause;
 mod conductor;
 mod doors;
 mod frame;
+mod html;
 mod labels;
 mod outcome;
 mod polls;
