@@ -666,6 +666,11 @@ impl Report {
         text::text(self)
     }
 
+    /// The report as a page of its own, for a browser.
+    pub fn html(&self) -> String {
+        html::html(self)
+    }
+
     /// Hands the report and a text for its readers to the host of the programs, as the last line.
     ///
     /// # Errors
