@@ -24,9 +24,13 @@ pub mod value;
 pub mod wire;
 
 mod blocking;
+mod control;
+
 mod dispatch;
+mod dump;
 mod durations;
 mod eviction;
+mod faults;
 mod latency_events;
 #[cfg(feature = "net")]
 mod net;
@@ -51,6 +55,7 @@ mod turns;
 
 pub use clock::Clock;
 pub use config::Config;
+pub use control::Failure;
 pub use error::CommandError;
 #[cfg(feature = "net")]
 pub use server::StartError;
