@@ -9,6 +9,7 @@
 //! * [`keyspace`]: databases, typed access, the one door for changes
 //! * [`value`]: what a key can hold
 //! * `explore` (feature `explore`): every order of concurrent clients' commands, or a sample
+//! * `sweep` (feature `sweep`): two programs in any language under every single preemption
 //! * [`session`], [`error`], [`config`], [`clock`]: what the names say
 
 pub mod clock;
@@ -25,12 +26,13 @@ pub mod wire;
 
 mod blocking;
 mod control;
-
 mod dispatch;
 mod dump;
 mod durations;
 mod eviction;
 mod faults;
+#[cfg(any(feature = "explore", feature = "sweep"))]
+mod footprint;
 mod latency_events;
 #[cfg(feature = "net")]
 mod net;
@@ -50,6 +52,8 @@ mod shared;
 mod sleep;
 mod slowlog;
 mod stats;
+#[cfg(all(feature = "sweep", unix))]
+pub mod sweep;
 #[cfg(feature = "net")]
 mod turns;
 

@@ -1,5 +1,8 @@
 //! The standalone server, for tests in any language.
 
+#[cfg(unix)]
+mod sweep;
+
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -20,8 +23,11 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 ///
 /// The first line on standard output is `Ready: redis://ADDRESS:PORT`; logs go to standard error. Ends on SIGINT and SIGTERM.
 #[derive(Debug, Parser)]
-#[command(name = "fakeserver", version)]
+#[command(name = "fakeserver", version, args_conflicts_with_subcommands = true)]
 struct Options {
+    #[cfg(unix)]
+    #[command(subcommand)]
+    task: Option<Task>,
     /// Port to listen on; 0 takes a free one
     #[arg(long, default_value_t = 6379)]
     port: u16,
@@ -57,8 +63,19 @@ struct Options {
     port_file: Option<PathBuf>,
 }
 
+#[cfg(unix)]
+#[derive(Debug, clap::Subcommand)]
+enum Task {
+    /// Run two programs under every schedule with one preemption or one fault, and report what no serial order gives.
+    Sweep(Box<sweep::SweepOptions>),
+}
+
 fn main() -> ExitCode {
     let options = Options::parse();
+    #[cfg(unix)]
+    if let Some(Task::Sweep(options)) = options.task {
+        return sweep::run(&options);
+    }
     let seed = options.seed.unwrap_or_else(random_seed);
     let mut config = Config::default();
     if options.enable_debug_command {
