@@ -78,9 +78,9 @@ def test_what_cannot_be_called_is_refused(race, function):
 
 def test_options_become_arguments(peer, race):
     peer(*one_run())
-    nothing = lambda url: None
+    nothing, other = lambda url: None, lambda url: None
     report = race(
-        nothing, nothing, setup=nothing, after=nothing, only=["isolation", "crash"], ignore="log:*",
+        nothing, other, setup=nothing, after=nothing, only=["isolation", "crash"], ignore="log:*",
         ignore_fields=["job:*:at", "job:*:by"], compare="shape", compare_output=False, heals_within=1.5, time_limit=10,
         patience=0.25, seed=3, clock=1000, replay="isolation:a2", confirm="redis://other", html="page.html",
     )  # fmt: skip
@@ -92,6 +92,8 @@ def test_options_become_arguments(peer, race):
     ]  # fmt: skip
     peer(*one_run())
     assert race(nothing).data["argv"] == ["sweep", "--host", "a"]
+    peer(*one_run())
+    assert race(nothing, nothing).data["argv"] == ["sweep", "--host", "a,b", "--same"]
 
 
 def test_both_operations_run_at_once(peer, race):

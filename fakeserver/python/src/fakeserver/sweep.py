@@ -100,6 +100,8 @@ class Race:
         options = [str(word) for flag, value in flags.items() if value is not None for word in (flag, value)]
         options += [word for pattern in _words(ignore) for word in ("--ignore", pattern)]
         options += [word for pattern in _words(ignore_fields) for word in ("--ignore-field", pattern)]
+        if a is b:
+            options.append("--same")
         report = _Sweep(operations, options).run()
         if check:
             report.check()
