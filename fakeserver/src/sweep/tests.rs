@@ -409,6 +409,19 @@ fn a_program_that_waits_lets_the_other_go_on() {
 }
 
 #[test]
+fn a_consumer_s_faults_are_tried_behind_its_producer() {
+    let consume = quietly(&["BLPOP jobs 0", "INCR done"]);
+    let produce = quietly(&["RPUSH jobs j"]);
+    let sweep = Sweep::new().only([Kind::Crash]).a(consume).b(produce);
+    assert_eq!(found(&sweep), ["crash:a1"]);
+    let alone = Sweep::new().a(quietly(&["BLPOP jobs 0"]));
+    assert!(matches!(
+        alone.run(),
+        Err(SweepError::Endless { role: Role::A, .. })
+    ));
+}
+
+#[test]
 fn a_wait_ends_with_its_time_and_programs_that_wait_for_each_other_are_found() {
     let patient = commands(&["BLPOP jobs 3600"]);
     let report = Sweep::new()
