@@ -4,9 +4,11 @@
 // A sweep runs each function many times against the same address, and lets it die amid a command. A process would be gone then. A
 // function cannot be killed, and the client that it opened would connect again as soon as the next run's server listens there.
 const { AsyncLocalStorage } = require('node:async_hooks')
-const diagnostics = require('node:diagnostics_channel')
+const net = require('node:net')
 
-const lives = new AsyncLocalStorage()
+// Whose life it is that calls. One for the process: Jest loads this file anew for each file of tests, and node:net once.
+const LIVES = Symbol.for('fakeserver.lives')
+const lives = net.Socket.prototype.connect[LIVES] ?? watchConnections()
 
 class Life {
   #sockets = new Set()
@@ -40,21 +42,32 @@ class Life {
     this.#sockets.clear()
   }
 
-  opens(socket) {
-    if (!this.#over) {
-      this.#sockets.add(socket)
-      socket.once('close', () => this.#sockets.delete(socket))
-      return
-    }
-    // Neither a failure, after which clients try again, nor a handle or a timer, which would keep this process from its end.
-    socket.connecting = true
-    socket.connect = socket.setTimeout = () => socket
+  // Whether a socket may connect. If so, it is this life's from now on.
+  admits(socket) {
+    if (this.#over) return false
+    this.#sockets.add(socket)
+    socket.once('close', () => this.#sockets.delete(socket))
+    return true
   }
 }
 
 function ignore() {}
 
-// Says so before `net.connect` connects, in the context of whoever calls that.
-diagnostics.subscribe('net.client.socket', ({ socket }) => lives.getStore()?.opens(socket))
+// Every connection that a client opens comes by here, and in the context of whatever led to it, later attempts included.
+function watchConnections() {
+  const storage = new AsyncLocalStorage()
+  const { connect } = net.Socket.prototype
+  function watchedConnect(...args) {
+    const life = storage.getStore()
+    if (!life || life.admits(this)) return connect.apply(this, args)
+    // It never comes about. A failure would make the client try again, a handle or a timer keep this process from its end.
+    this.connecting = true
+    this.setTimeout = () => this
+    return this
+  }
+  watchedConnect[LIVES] = storage
+  net.Socket.prototype.connect = watchedConnect
+  return storage
+}
 
 module.exports = { Life }

@@ -34,6 +34,7 @@ function race(a, b, options) {
     const settle = (error, report) => {
       if (!error && check && report.findings.length > 0) error = new RaceError(report)
       if (!error) return resolve(report)
+      if (error === signal?.reason) return reject(error)
       error.stack = `${error.name}: ${error.message}\n${site.stack.split('\n').slice(1).join('\n')}`
       return reject(error)
     }
