@@ -9,6 +9,7 @@
 //! * [`keyspace`]: databases, typed access, the one door for changes
 //! * [`value`]: what a key can hold
 //! * `explore` (feature `explore`): every order of concurrent clients' commands, or a sample
+//! * `sweep` (feature `sweep`): two programs in any language under every single preemption
 //! * [`session`], [`error`], [`config`], [`clock`]: what the names say
 
 pub mod clock;
@@ -24,9 +25,14 @@ pub mod value;
 pub mod wire;
 
 mod blocking;
+mod control;
 mod dispatch;
+mod dump;
 mod durations;
 mod eviction;
+mod faults;
+#[cfg(any(feature = "explore", feature = "sweep"))]
+mod footprint;
 mod latency_events;
 #[cfg(feature = "net")]
 mod net;
@@ -46,11 +52,14 @@ mod shared;
 mod sleep;
 mod slowlog;
 mod stats;
+#[cfg(all(feature = "sweep", unix))]
+pub mod sweep;
 #[cfg(feature = "net")]
 mod turns;
 
 pub use clock::Clock;
 pub use config::Config;
+pub use control::Failure;
 pub use error::CommandError;
 #[cfg(feature = "net")]
 pub use server::StartError;

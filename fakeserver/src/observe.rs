@@ -165,7 +165,7 @@ impl Engine {
 }
 
 /// An argument as MONITOR prints it: bytes that are not printable ASCII as escapes (sds.c, `sdscatrepr`).
-fn quote(bytes: &[u8]) -> String {
+pub(crate) fn quote(bytes: &[u8]) -> String {
     let mut quoted = String::with_capacity(bytes.len());
     for byte in bytes {
         match byte {

@@ -4,9 +4,9 @@
 //! repeated step must offer what it offered before. A program for which that is not so depends on something else than its
 //! replies, and is refused.
 
-use super::footprint::Footprint;
 use super::schedule::{Choice, Lane};
 use super::strategy::{Candidate, Coverage, Decision, Point, Strategy};
+use crate::footprint::Footprint;
 
 /// Which interleavings are left out because they end like another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -15,13 +15,13 @@ use redis::{RedisError, RedisResult, Value};
 use smallvec::SmallVec;
 
 use super::backend::{Backend, Link};
-use super::footprint::{SessionState, Static};
 use super::lane::{Command, LaneState, Ticket, Wakers, fingerprint};
 use super::schedule::{Act, Choice, LANES_MAX, Lane};
 use super::strategy::{Candidate, Decision, Head, Point, Strategy};
 use super::trace::{Step, Trace};
 use super::{Faults, ORIGIN};
 use crate::clock::Timestamp;
+use crate::footprint::{SessionState, Static};
 use crate::wire::Request;
 
 /// Why a run ended before its clients did.
@@ -348,7 +348,8 @@ impl GateState {
         let Some(command) = lane.waiting.take() else {
             return;
         };
-        lane.session.ran(&command.own, &reply);
+        let refused = matches!(reply, Value::ServerError(_));
+        lane.session.ran(&command.own, refused);
         if let Some(trace) = &mut self.trace
             && let Some(step) = trace.steps.get_mut(command.step)
         {

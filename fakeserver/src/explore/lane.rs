@@ -9,10 +9,10 @@ use redis::{RedisResult, Value};
 use smallvec::SmallVec;
 
 use super::backend::Link;
-use super::footprint::{SessionState, Static};
 use super::gate::{closed, reset};
 use super::schedule::Lane;
 use super::strategy::Head;
+use crate::footprint::{SessionState, Static};
 use crate::wire::Request;
 
 /// Who can go on.

@@ -23,7 +23,6 @@ mod backend;
 mod connection;
 mod exhaustive;
 mod explorer;
-mod footprint;
 mod gate;
 mod history;
 mod lane;
@@ -43,7 +42,6 @@ pub use exhaustive::{Exhaustive, Reduction};
 pub use explorer::{
     Budget, Counterexample, Exploration, ExploreError, Explorer, Replayed, Violation,
 };
-pub use footprint::Footprint;
 pub use history::{Operation, OperationId, Recorder};
 pub use run::{End, Run};
 pub use schedule::{Act, Choice, LANES_MAX, Lane, Schedule, ScheduleError, WorkloadHash};
@@ -53,6 +51,7 @@ pub use strategy::{
 pub use trace::{Step, Trace};
 
 use crate::clock::Timestamp;
+pub use crate::footprint::Footprint;
 
 /// The server's clock when a run begins.
 pub(crate) const ORIGIN: Timestamp = Timestamp::from_millis(1_700_000_000_000);

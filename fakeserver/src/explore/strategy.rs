@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use super::footprint::Footprint;
 use super::schedule::{Choice, Lane};
+use crate::footprint::Footprint;
 
 /// The next command of a connection, as a strategy sees it.
 #[derive(Debug)]

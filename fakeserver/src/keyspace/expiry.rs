@@ -56,6 +56,13 @@ impl ExpiryIndex {
         picked.or(self.by_time.last()).map(|(_, key)| key)
     }
 
+    /// The keys that are due at `now`, earliest first.
+    #[cfg(feature = "sweep")]
+    pub(super) fn due(&self, now: i64) -> impl Iterator<Item = &Blob> {
+        let due = self.by_time.iter().take_while(move |(at, _)| *at < now);
+        due.map(|(_, key)| key)
+    }
+
     /// The key that has been due longest at `now`.
     pub(super) fn first_due(&self, now: i64) -> Option<Blob> {
         self.by_time

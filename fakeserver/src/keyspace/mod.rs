@@ -491,6 +491,13 @@ impl Keyspace {
         self.dbs.iter().filter_map(|db| db.expiry.first()).min()
     }
 
+    /// Keys of all databases that will be due at a time, earliest first within a database.
+    #[cfg(feature = "sweep")]
+    pub(crate) fn due_at(&self, at: Timestamp) -> Vec<Blob> {
+        let due = self.dbs.iter().flat_map(|db| db.expiry.due(at.millis()));
+        due.cloned().collect()
+    }
+
     /// Keys of the selected database, due ones included, as `DBSIZE` counts.
     pub fn len(&self) -> usize {
         self.db().dict.len()

@@ -7,7 +7,6 @@
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
-use redis::Value;
 use smallvec::SmallVec;
 
 use crate::command::{Access, Flag, Group, Row, lookup};
@@ -17,6 +16,9 @@ use crate::wire::Request;
 const SCRIPT_CACHE: u64 = u64::MAX;
 /// Stands for what libraries of functions keep between calls.
 const FUNCTIONS: u64 = SCRIPT_CACHE - 1;
+
+/// Stands for channels and who listens to them.
+const CHANNELS: u64 = SCRIPT_CACHE - 2;
 
 /// Where the first option of a geo command may stand.
 const GEO_OPTIONS_AT: usize = 5;
@@ -79,20 +81,20 @@ impl Footprint {
 
 /// What a connection has been told by commands that only it can see; the explorer's own copy, so that any server will do.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SessionState {
+pub(crate) struct SessionState {
     watched: SmallVec<[u64; 4]>,
     queued: Option<Footprint>,
 }
 
 /// A command's footprint as far as its words say, computed once when it is sent.
 #[derive(Clone, Debug)]
-pub(super) struct Static {
+pub(crate) struct Static {
     row: Option<&'static Row>,
     own: Footprint,
 }
 
 impl Static {
-    pub(super) fn of(request: &Request) -> Static {
+    pub(crate) fn of(request: &Request) -> Static {
         let row = lookup(request.name());
         // A server elsewhere may know a command that this one does not.
         let own = row.map_or_else(Footprint::everything, |row| from_row(row, request));
@@ -105,8 +107,14 @@ impl Static {
 }
 
 impl SessionState {
+    /// Whether commands are queued for EXEC.
+    #[cfg(feature = "sweep")]
+    pub(crate) fn is_queueing(&self) -> bool {
+        self.queued.is_some()
+    }
+
     /// The footprint of a command if it ran now.
-    pub(super) fn footprint(&self, command: &Static) -> Footprint {
+    pub(crate) fn footprint(&self, command: &Static) -> Footprint {
         match &self.queued {
             None => command.own.clone(),
             Some(queued) if command.is("EXEC") => {
@@ -120,16 +128,15 @@ impl SessionState {
     }
 
     /// Whether a command that ran now would touch nothing that others see, which is cheaper to know than its footprint.
-    pub(super) fn is_local(&self, command: &Static) -> bool {
+    pub(crate) fn is_local(&self, command: &Static) -> bool {
         match &self.queued {
             None => command.own.is_empty(),
             Some(queued) => !command.is("EXEC") || (queued.is_empty() && self.watched.is_empty()),
         }
     }
 
-    /// Takes note of a command that ran.
-    pub(super) fn ran(&mut self, command: &Static, reply: &Value) {
-        let refused = matches!(reply, Value::ServerError(_));
+    /// Takes note of a command that ran; `refused` if it was answered with an error.
+    pub(crate) fn ran(&mut self, command: &Static, refused: bool) {
         let Some(row) = command.row else {
             return;
         };
@@ -163,6 +170,9 @@ fn from_row(row: &'static Row, request: &Request) -> Footprint {
         (Group::Scripting, "EVALSHA" | "EVALSHA_RO") => footprint.add(SCRIPT_CACHE, Access::Read),
         (Group::Scripting, "EVAL" | "EVAL_RO") => footprint.add(SCRIPT_CACHE, Access::Write),
         (Group::Scripting, "FCALL" | "FCALL_RO") => footprint.add(FUNCTIONS, Access::Write),
+        (Group::PubSub, name) if !hears_of_keys(name, request) => {
+            footprint.add(CHANNELS, Access::Write);
+        }
         // CLIENT can see and close other connections.
         (Group::Connection, name) if name != "CLIENT" => return Footprint::default(),
         (Group::Transactions, "MULTI" | "DISCARD" | "UNWATCH" | "EXEC") => {
@@ -174,6 +184,18 @@ fn from_row(row: &'static Row, request: &Request) -> Footprint {
         return Footprint::everything();
     }
     footprint
+}
+
+/// Whether a subscription may be to keyspace events, which any write can send.
+fn hears_of_keys(name: &str, request: &Request) -> bool {
+    match name {
+        "PSUBSCRIBE" => true,
+        "SUBSCRIBE" => request
+            .words()
+            .skip(1)
+            .any(|channel| channel.starts_with(b"__key")),
+        _ => false,
+    }
 }
 
 /// A key's hash; the top bit is kept free for what is no key.
@@ -199,8 +221,8 @@ mod tests {
         session.footprint(&Static::of(&Request::new(words)))
     }
 
-    fn run(session: &mut SessionState, words: &[&str], reply: &Value) {
-        session.ran(&Static::of(&Request::new(words)), reply);
+    fn run(session: &mut SessionState, words: &[&str]) {
+        session.ran(&Static::of(&Request::new(words)), false);
     }
 
     #[test]
@@ -253,6 +275,22 @@ mod tests {
     }
 
     #[test]
+    fn messages_and_keys_commute_unless_keys_are_listened_to() {
+        let session = SessionState::default();
+        let of = |words: &[&str]| footprint(&session, words);
+        let (publish, set) = (of(&["PUBLISH", "c", "m"]), of(&["SET", "k", "v"]));
+        assert!(!publish.conflicts(&set));
+        assert!(publish.conflicts(&of(&["SUBSCRIBE", "c"])));
+        assert!(!of(&["SUBSCRIBE", "c"]).conflicts(&set));
+        for events in [
+            &["SUBSCRIBE", "c", "__keyevent@0__:set"][..],
+            &["PSUBSCRIBE", "c*"],
+        ] {
+            assert!(of(events).conflicts(&set), "{events:?}");
+        }
+    }
+
+    #[test]
     fn functions_may_see_what_other_functions_keep() {
         let session = SessionState::default();
         let [one, other] = ["k", "other"].map(|key| footprint(&session, &["FCALL", "f", "1", key]));
@@ -265,21 +303,17 @@ mod tests {
     #[test]
     fn exec_touches_what_was_watched_and_queued() {
         let mut session = SessionState::default();
-        run(&mut session, &["WATCH", "w"], &Value::Okay);
-        run(&mut session, &["MULTI"], &Value::Okay);
+        run(&mut session, &["WATCH", "w"]);
+        run(&mut session, &["MULTI"]);
         assert!(footprint(&session, &["SET", "q", "v"]).is_empty());
-        run(
-            &mut session,
-            &["SET", "q", "v"],
-            &Value::SimpleString("QUEUED".into()),
-        );
+        run(&mut session, &["SET", "q", "v"]);
         let exec = footprint(&session, &["EXEC"]);
         let plain = SessionState::default();
         assert!(exec.conflicts(&footprint(&plain, &["SET", "w", "v"])));
         assert!(!exec.conflicts(&footprint(&plain, &["GET", "w"])));
         assert!(exec.conflicts(&footprint(&plain, &["GET", "q"])));
         assert!(!exec.conflicts(&footprint(&plain, &["SET", "x", "v"])));
-        run(&mut session, &["EXEC"], &Value::Nil);
+        run(&mut session, &["EXEC"]);
         assert!(footprint(&session, &["EXEC"]).is_empty());
     }
 

@@ -1,0 +1,299 @@
+//! `fakeserver sweep`: the race sweep on the command line.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use fakeserver::sweep::{Compare, Kind, Report, Role, Schedule, Sweep, SweepError};
+
+/// Exit status for findings, and for what could not be run.
+const FOUND: u8 = 1;
+const REFUSED: u8 = 2;
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Each program finds its server in REDIS_URL (REDIS_HOST, REDIS_PORT) and in place of {url}, {host} and {port} in its arguments.\n\
+                  Exit status: 0 nothing found, 1 findings, 2 a bad command line or a program that cannot be run.\n\n\
+                  Example: fakeserver sweep --setup 'redis-cli -u {url} SET stock 1' -- python3 buy.py -- python3 buy.py"
+)]
+pub(crate) struct SweepOptions {
+    /// Program that fills the server before everything, in one word: it is split as a shell splits words
+    #[arg(long, value_name = "COMMAND")]
+    setup: Option<String>,
+    /// Program that runs at the end of each run: a recovery, or a reader whose output counts
+    #[arg(long, value_name = "COMMAND")]
+    after: Option<String>,
+    /// Kinds of schedules to try: isolation, crash, lost-reply, expiry, restart
+    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    only: Vec<Kind>,
+    /// How closely values are compared
+    #[arg(long, value_enum, default_value_t = CompareBy::Content)]
+    compare: CompareBy,
+    /// Whether what the programs print counts
+    #[arg(long, value_enum, default_value_t = OutputRule::Compare)]
+    output: OutputRule,
+    /// Keys to leave out of the comparison, a glob pattern
+    #[arg(long, value_name = "PATTERN")]
+    ignore: Vec<String>,
+    /// Fields to leave out, of keys that match
+    #[arg(long, value_name = "KEYS:FIELDS", value_parser = field_pattern)]
+    ignore_field: Vec<(String, String)>,
+    /// Seconds to live below which what a dead program leaves behind goes by itself
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
+    heals_within: f64,
+    /// Seconds that one run may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds)]
+    time_limit: f64,
+    /// Milliseconds after which a program that says nothing is taken to wait for the other one
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 1000)]
+    patience: u64,
+    /// Write the report as JSON; - is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Do not print the report
+    #[arg(long)]
+    quiet: bool,
+    /// Run one schedule again, and print what the server saw and what came of it
+    #[arg(long, value_name = "SCHEDULE")]
+    replay: Option<Schedule>,
+    /// Seed of the server's random choices
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Where the server's clock stands, in milliseconds since the epoch; now by default
+    #[arg(long, value_name = "MILLISECONDS")]
+    clock: Option<i64>,
+    /// Roles that whoever started the sweep runs: setup, a, b, after (for test frameworks)
+    #[arg(long, value_name = "ROLE", value_delimiter = ',', value_parser = role)]
+    host: Vec<Role>,
+    /// -- PROGRAM_A ARGUMENTS... [-- PROGRAM_B ARGUMENTS...]
+    #[arg(last = true, value_name = "PROGRAMS")]
+    programs: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum CompareBy {
+    /// Types and values
+    Content,
+    /// Types and sizes
+    Shape,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OutputRule {
+    Compare,
+    Ignore,
+}
+
+fn field_pattern(text: &str) -> Result<(String, String), String> {
+    // Keys have colons in them, fields rarely.
+    let (keys, fields) = text
+        .rsplit_once(':')
+        .ok_or("it has no colon between keys and fields")?;
+    Ok((keys.to_owned(), fields.to_owned()))
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=1e9).contains(&seconds) => Ok(seconds),
+        _ => Err("not a number of seconds".to_owned()),
+    }
+}
+
+fn role(text: &str) -> Result<Role, String> {
+    let found = Role::ALL.into_iter().find(|role| role.name() == text);
+    found.ok_or_else(|| "the roles are setup, a, b, after".to_owned())
+}
+
+/// Sweeps, prints, and says by its exit status whether something was found.
+pub(crate) fn run(options: &SweepOptions) -> ExitCode {
+    match sweep(options) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(FOUND),
+        Err(problem) => {
+            eprintln!("fakeserver sweep: {problem}");
+            ExitCode::from(REFUSED)
+        }
+    }
+}
+
+fn sweep(options: &SweepOptions) -> Result<bool, String> {
+    let sweep = configured(options)?;
+    let told = |error: SweepError| error.to_string();
+    if let Some(schedule) = options.replay {
+        let replayed = sweep.replay(schedule).map_err(told)?;
+        let is_right = replayed.report.is_clean();
+        print(&replayed.to_string())?;
+        write_report(options, &replayed.report)?;
+        return Ok(is_right);
+    }
+    let report = sweep.run().map_err(told)?;
+    write_report(options, &report)?;
+    if !options.host.is_empty() {
+        report.tell_host().map_err(|error| error.to_string())?;
+    } else if !options.quiet {
+        print(&report.text())?;
+    }
+    Ok(report.is_clean())
+}
+
+fn configured(options: &SweepOptions) -> Result<Sweep, String> {
+    let mut sweep = Sweep::new()
+        .compare(match options.compare {
+            CompareBy::Content => Compare::Content,
+            CompareBy::Shape => Compare::Shape,
+        })
+        .compare_output(options.output == OutputRule::Compare)
+        .heals_within(Duration::from_secs_f64(options.heals_within))
+        .time_limit(Duration::from_secs_f64(options.time_limit))
+        .patience(Duration::from_millis(options.patience))
+        .seed(options.seed)
+        .command_line(command_line(options));
+    if !options.only.is_empty() {
+        sweep = sweep.only(options.only.iter().copied());
+    }
+    if let Some(millis) = options.clock {
+        sweep = sweep.clock(millis);
+    }
+    for pattern in &options.ignore {
+        sweep = sweep.ignore(pattern);
+    }
+    for (keys, fields) in &options.ignore_field {
+        sweep = sweep.ignore_field(keys, fields);
+    }
+    for (role, command) in [(Role::Setup, &options.setup), (Role::After, &options.after)] {
+        if let Some(command) = command {
+            let words = split_words(command)
+                .filter(|words| !words.is_empty())
+                .ok_or_else(|| {
+                    format!("`{command}` is no command: it is empty, or a quote does not end")
+                })?;
+            sweep = sweep.command(role, words);
+        }
+    }
+    for role in &options.host {
+        sweep = sweep.hosted(*role);
+    }
+    let programs: Vec<&[String]> = options
+        .programs
+        .split(|word| word == "--")
+        .filter(|words| !words.is_empty())
+        .collect();
+    let free = [Role::A, Role::B]
+        .into_iter()
+        .filter(|role| !options.host.contains(role));
+    let free: Vec<_> = free.collect();
+    if programs.len() > free.len() {
+        return Err(format!(
+            "{} programs are given, and there is room for {}",
+            programs.len(),
+            free.len()
+        ));
+    }
+    for (role, words) in free.iter().zip(programs) {
+        sweep = sweep.command(*role, words.to_vec());
+    }
+    Ok(sweep)
+}
+
+/// The options and programs that make a schedule what it is.
+fn command_line(options: &SweepOptions) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
+    if let Some(setup) = &options.setup {
+        option("--setup", setup.clone());
+    }
+    if let Some(after) = &options.after {
+        option("--after", after.clone());
+    }
+    if let CompareBy::Shape = options.compare {
+        option("--compare", "shape".to_owned());
+    }
+    if options.output == OutputRule::Ignore {
+        option("--output", "ignore".to_owned());
+    }
+    for pattern in &options.ignore {
+        option("--ignore", pattern.clone());
+    }
+    for (keys, fields) in &options.ignore_field {
+        option("--ignore-field", format!("{keys}:{fields}"));
+    }
+    if !options.programs.is_empty() {
+        words.push("--".to_owned());
+        words.extend(options.programs.iter().cloned());
+    }
+    words
+}
+
+/// Words as a shell splits them: quotes and backslashes, nothing else. None if a quote does not end.
+fn split_words(text: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some('"') | None, '\\') => word.get_or_insert_default().push(chars.next()?),
+            (Some(_), c) => word.get_or_insert_default().push(c),
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (None, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
+}
+
+fn print(text: &str) -> Result<(), String> {
+    let mut out = std::io::stdout().lock();
+    match writeln!(out, "{}", text.trim_end()) {
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.to_string()),
+        _ => Ok(()),
+    }
+}
+
+fn write_report(options: &SweepOptions, report: &Report) -> Result<(), String> {
+    let Some(path) = &options.json else {
+        return Ok(());
+    };
+    if path == Path::new("-") {
+        return print(&report.to_json());
+    }
+    write(path, &report.to_json())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_split_like_a_shell_does() {
+        let split = |text| split_words(text).map(|words| words.join("|"));
+        assert_eq!(
+            split("a  b'c d' \"e\\\"f\" g\\ h ''").as_deref(),
+            Some("a|bc d|e\"f|g h|")
+        );
+        assert_eq!(split(""), Some(String::new()));
+        assert_eq!(split("a 'b"), None);
+        assert_eq!(split("a\\"), None);
+    }
+
+    #[test]
+    fn a_field_pattern_ends_with_its_fields() {
+        assert_eq!(
+            field_pattern("job:*:at"),
+            Ok(("job:*".to_owned(), "at".to_owned()))
+        );
+        assert!(field_pattern("job").is_err());
+    }
+}

@@ -1,0 +1,236 @@
+//! [`Habits`]: which parts of a program's commands differ from run to run; [`Labels`]: the names that they get in one run.
+//!
+//! A random part is named after who sent it first and the how-manieth of its random parts it is, `<A.1>`, so that a lock in the
+//! wrong hands looks different from one in the right hands, whatever its token is this time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::atoms::{atoms, is_time};
+use super::schedule::Role;
+use super::step::Step;
+
+/// Shortest whole argument that is looked for inside of other texts.
+const WHOLE_LEN_MIN: usize = 6;
+
+/// A place in a program's commands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Spot {
+    role: Role,
+    name: Vec<u8>,
+    argument: usize,
+    part: Part,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Atom(usize),
+    Whole,
+}
+
+/// Places whose content differs between equal runs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Habits {
+    spots: BTreeSet<Spot>,
+}
+
+impl Habits {
+    /// Learns from two equal runs.
+    pub(super) fn learn(&mut self, one: &[Step], other: &[Step]) {
+        for role in Role::ALL {
+            let of = |steps: &'_ [Step]| -> Vec<Step> {
+                let own = steps.iter().filter(|step| step.role == Some(role));
+                own.cloned().collect()
+            };
+            for (one, other) in of(one).iter().zip(&of(other)) {
+                let (one, other) = (&one.request, &other.request);
+                if !one.name().eq_ignore_ascii_case(other.name()) || one.len() != other.len() {
+                    break;
+                }
+                let words = one.words().zip(other.words()).enumerate();
+                for (argument, (left, right)) in words.filter(|(_, (left, right))| left != right) {
+                    for part in differing(left, right) {
+                        self.spots.insert(Spot {
+                            role,
+                            name: one.name().to_ascii_uppercase(),
+                            argument,
+                            part,
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    fn parts(&self, role: Role, name: &[u8], argument: usize) -> Vec<Part> {
+        let is_here =
+            |spot: &&Spot| spot.role == role && spot.name == name && spot.argument == argument;
+        let parts = self.spots.iter().filter(is_here);
+        parts.map(|spot| spot.part).collect()
+    }
+}
+
+/// Which parts of two texts differ.
+fn differing(left: &[u8], right: &[u8]) -> Vec<Part> {
+    let (lefts, rights) = (atoms(left), atoms(right));
+    if lefts.len() != rights.len() {
+        return vec![Part::Whole];
+    }
+    let pairs = lefts.into_iter().zip(rights).enumerate();
+    let differ = pairs.filter(|(_, (l, r))| left.get(l.clone()) != right.get(r.clone()));
+    let parts: Vec<_> = differ.map(|(at, _)| Part::Atom(at)).collect();
+    if parts.is_empty() {
+        return vec![Part::Whole];
+    }
+    parts
+}
+
+/// The names of one run's random parts.
+#[derive(Clone, Debug)]
+pub(super) struct Labels {
+    atoms: BTreeMap<Vec<u8>, String>,
+    wholes: Vec<(Vec<u8>, String)>,
+    now_seconds: f64,
+}
+
+impl Labels {
+    /// Names what the habits say is random, in the order in which it was sent. `now` is the machine's time, in seconds.
+    pub(super) fn of(habits: &Habits, steps: &[Step], now_seconds: f64) -> Labels {
+        let mut labels = Labels {
+            atoms: BTreeMap::new(),
+            wholes: Vec::new(),
+            now_seconds,
+        };
+        let mut counts = [0_usize; Role::ALL.len()];
+        for step in steps {
+            let Some(role) = step.role else {
+                continue;
+            };
+            let name = step.request.name().to_ascii_uppercase();
+            for (at, word) in step.request.words().enumerate() {
+                for part in habits.parts(role, &name, at) {
+                    labels.name(word, part, role, &mut counts);
+                }
+            }
+        }
+        labels
+    }
+
+    fn name(&mut self, word: &[u8], part: Part, role: Role, counts: &mut [usize]) {
+        let mut next = || {
+            let count = counts.get_mut(role.index()).map_or(0, |count| {
+                *count += 1;
+                *count
+            });
+            let letter = match role {
+                Role::A => "A",
+                Role::B => "B",
+                Role::Setup => "S",
+                Role::After => "Z",
+            };
+            format!("<{letter}.{count}>")
+        };
+        match part {
+            Part::Atom(at) => {
+                let ranges = atoms(word);
+                let Some(atom) = ranges.get(at).and_then(|range| word.get(range.clone())) else {
+                    return;
+                };
+                if !is_time(atom, self.now_seconds) && !self.atoms.contains_key(atom) {
+                    self.atoms.insert(atom.to_vec(), next());
+                }
+            }
+            Part::Whole => {
+                let known = self.wholes.iter().any(|(whole, _)| whole == word);
+                if word.len() >= WHOLE_LEN_MIN && !known {
+                    self.wholes.push((word.to_vec(), next()));
+                }
+            }
+        }
+    }
+
+    /// A text with its random parts named, and its times left out.
+    pub(super) fn apply(&self, text: &[u8]) -> Vec<u8> {
+        let mut text = std::borrow::Cow::Borrowed(text);
+        for (whole, name) in &self.wholes {
+            if memchr::memmem::find(&text, whole).is_some() {
+                text = replaced(&text, whole, name.as_bytes()).into();
+            }
+        }
+        let mut named = Vec::with_capacity(text.len());
+        let mut done = 0;
+        for range in atoms(&text) {
+            let atom = text.get(range.clone()).unwrap_or_default();
+            let name = if is_time(atom, self.now_seconds) {
+                Some("<time>")
+            } else {
+                self.atoms.get(atom).map(String::as_str)
+            };
+            if let Some(name) = name {
+                named.extend_from_slice(text.get(done..range.start).unwrap_or_default());
+                named.extend_from_slice(name.as_bytes());
+                done = range.end;
+            }
+        }
+        named.extend_from_slice(text.get(done..).unwrap_or_default());
+        named
+    }
+}
+
+fn replaced(text: &[u8], what: &[u8], by: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut done = 0;
+    for at in memchr::memmem::find_iter(text, what) {
+        out.extend_from_slice(text.get(done..at).unwrap_or_default());
+        out.extend_from_slice(by);
+        done = at + what.len();
+    }
+    out.extend_from_slice(text.get(done..).unwrap_or_default());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Request;
+
+    const NOW: f64 = 1_700_000_000.0;
+
+    fn steps(role: Role, commands: &[&str]) -> Vec<Step> {
+        let step = |text: &&str| {
+            let mut step = Step::event(String::new(), Request::new(text.split(' ')));
+            step.role = Some(role);
+            step
+        };
+        commands.iter().map(step).collect()
+    }
+
+    #[test]
+    fn a_token_is_named_after_its_owner() {
+        let mut habits = Habits::default();
+        habits.learn(
+            &steps(Role::A, &["SET lock 11aa NX", "GET job:1"]),
+            &steps(Role::A, &["SET lock 22bb NX", "GET job:1"]),
+        );
+        let run = steps(Role::A, &["SET lock ffee NX", "GET job:1"]);
+        let labels = Labels::of(&habits, &run, NOW);
+        assert_eq!(labels.apply(b"owner=ffee, job:1"), b"owner=<A.1>, job:1");
+        assert_eq!(labels.apply(b"ffeeX"), b"ffeeX");
+    }
+
+    #[test]
+    fn what_has_no_parts_in_common_is_named_whole() {
+        let mut habits = Habits::default();
+        habits.learn(
+            &steps(Role::B, &["RPUSH q a-b-cdef"]),
+            &steps(Role::B, &["RPUSH q abc-defg"]),
+        );
+        let labels = Labels::of(&habits, &steps(Role::B, &["RPUSH q x.y.z.123"]), NOW);
+        assert_eq!(labels.apply(b"[x.y.z.123]"), b"[<B.1>]");
+    }
+
+    #[test]
+    fn times_are_left_out_unlearned() {
+        let labels = Labels::of(&Habits::default(), &[], NOW);
+        assert_eq!(labels.apply(b"at 1700000012.5 n 5"), b"at <time> n 5");
+    }
+}

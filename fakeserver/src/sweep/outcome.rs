@@ -1,0 +1,721 @@
+//! [`Outcome`]: what a run gave, in a form in which two runs can be compared; [`Rules`]: what the comparison leaves out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::labels::Labels;
+use super::report::{Difference, Ending, Shown, ShownKey, Status};
+use super::schedule::Role;
+use super::snapshot::{Entry, Place, Snapshot, Value};
+use crate::observe::quote;
+use crate::value::glob;
+
+/// How closely values are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compare {
+    /// Types and values.
+    #[default]
+    Content,
+    /// Types and sizes.
+    Shape,
+}
+
+/// A program's end, its output with random parts named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct End {
+    pub(super) status: Status,
+    pub(super) output: Vec<u8>,
+}
+
+/// What a run gave, with random parts named and keys of the same name, once random parts are named, side by side.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) ends: [Option<End>; Role::ALL.len()],
+    pub(super) keys: BTreeMap<Place, Vec<Entry>>,
+    pub(super) labels: BTreeSet<String>,
+}
+
+impl Outcome {
+    /// Names the random parts of what a run gave.
+    pub(super) fn new(
+        endings: &[Option<Ending>; Role::ALL.len()],
+        snapshot: &Snapshot,
+        run_labels: BTreeSet<String>,
+        labels: &Labels,
+    ) -> Outcome {
+        let end = |ending: &Option<Ending>| {
+            let ending = ending.as_ref()?;
+            Some(End {
+                status: ending.status.clone(),
+                output: labels.apply(ending.output.as_bytes()),
+            })
+        };
+        let mut keys: BTreeMap<Place, Vec<Entry>> = BTreeMap::new();
+        for ((db, key), entry) in snapshot {
+            let place = (*db, labels.apply(key));
+            let entry = Entry {
+                value: named(&entry.kind, &entry.value, labels),
+                ..entry.clone()
+            };
+            keys.entry(place).or_default().push(entry);
+        }
+        // In which order random keys come is random too.
+        keys.values_mut()
+            .for_each(|entries| entries.sort_by(|l, r| l.value.cmp(&r.value)));
+        let mut ends = endings.each_ref().map(end);
+        if let Some(setup) = ends.first_mut() {
+            *setup = None;
+        }
+        Outcome {
+            ends,
+            keys,
+            labels: run_labels,
+        }
+    }
+
+    /// How a role ended.
+    pub(super) fn end(&self, role: Role) -> Option<&End> {
+        self.ends.get(role.index())?.as_ref()
+    }
+
+    /// The outcome for readers.
+    pub(super) fn shown(&self) -> Shown {
+        let ending = |role| {
+            let end: &End = self.end(role)?;
+            Some(Ending {
+                status: end.status.clone(),
+                output: String::from_utf8_lossy(&end.output).into_owned(),
+            })
+        };
+        let keys = self.keys.iter().flat_map(|((db, key), entries)| {
+            entries.iter().map(move |entry| ShownKey {
+                db: *db,
+                key: quoted(key),
+                r#type: entry.kind.clone(),
+                value: shown_value(&entry.value),
+                ttl: entry.ttl.is_some(),
+            })
+        });
+        Shown {
+            a: ending(Role::A),
+            b: ending(Role::B),
+            after: ending(Role::After),
+            keys: keys.collect(),
+            labels: self.labels.iter().cloned().collect(),
+        }
+    }
+}
+
+fn named(kind: &str, value: &Value, labels: &Labels) -> Value {
+    match value {
+        Value::Text(text) => Value::Text(labels.apply(text)),
+        Value::Items(items) => {
+            let mut items: Vec<_> = items.iter().map(|item| labels.apply(item)).collect();
+            if kind == "set" {
+                items.sort_unstable();
+            }
+            Value::Items(items)
+        }
+        Value::Pairs(pairs) => {
+            let name =
+                |(left, right): &(Vec<u8>, Vec<u8>)| (labels.apply(left), labels.apply(right));
+            let mut pairs: Vec<_> = pairs.iter().map(name).collect();
+            if kind == "hash" {
+                pairs.sort_unstable();
+            }
+            Value::Pairs(pairs)
+        }
+    }
+}
+
+fn quoted(text: &[u8]) -> String {
+    format!("\"{}\"", quote(text))
+}
+
+fn shown_value(value: &Value) -> String {
+    match value {
+        Value::Text(text) => quoted(text),
+        Value::Items(items) => {
+            let items: Vec<_> = items.iter().map(|item| quoted(item)).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Pairs(pairs) => {
+            let pair =
+                |(left, right): &(Vec<u8>, Vec<u8>)| format!("{}: {}", quoted(left), quoted(right));
+            let pairs: Vec<_> = pairs.iter().map(pair).collect();
+            format!("{{{}}}", pairs.join(", "))
+        }
+    }
+}
+
+/// Which parts of two outcomes are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Everything.
+    Whole,
+    /// Not how the interrupted program ended, since it was killed or failed; and no keys that go by themselves soon.
+    Remains { of: Role },
+}
+
+/// A part of outcomes that says nothing.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Noise {
+    /// A key's value.
+    Value(Place),
+    /// In which order its parts stand.
+    Order(Place),
+    /// The value of one of its fields.
+    Field(Place, Vec<u8>),
+    /// Whether it has a time to live.
+    Ttl(Place),
+    /// Keys whose names begin and end so.
+    Keys(usize, Vec<u8>, Vec<u8>),
+    /// What a program prints.
+    Output(Role),
+    /// One line of it.
+    Line(Role, usize),
+}
+
+/// What the comparison leaves out.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    pub(super) compare: Compare,
+    /// Whether what the programs print is compared.
+    pub(super) output: bool,
+    /// Keys that the user wants ignored.
+    pub(super) ignored_keys: Vec<Vec<u8>>,
+    /// Fields that the user wants ignored: pattern of keys, pattern of fields.
+    pub(super) ignored_fields: Vec<(Vec<u8>, Vec<u8>)>,
+    /// What has a shorter time to live goes by itself.
+    pub(super) heals_within: Duration,
+    noise: BTreeSet<Noise>,
+}
+
+/// A place where two outcomes differ.
+#[derive(Clone, Debug)]
+pub(super) struct Mismatch {
+    pub(super) at: String,
+    pub(super) left: String,
+    pub(super) right: String,
+    noise: Option<Noise>,
+}
+
+impl Rules {
+    /// Rules without anything learned.
+    pub(super) fn new(compare: Compare, output: bool, heals_within: Duration) -> Rules {
+        Rules {
+            compare,
+            output,
+            ignored_keys: Vec::new(),
+            ignored_fields: Vec::new(),
+            heals_within,
+            noise: BTreeSet::new(),
+        }
+    }
+
+    /// Learns from two outcomes of the same schedule: what differs between them says nothing.
+    pub(super) fn learn(&mut self, one: &Outcome, other: &Outcome) {
+        // Several rounds, since a key's order is looked at only if its value is not ignored.
+        for _ in 0..3 {
+            let found = self.mismatches(one, other, Scope::Whole);
+            let before = self.noise.len();
+            self.noise
+                .extend(found.into_iter().filter_map(|mismatch| mismatch.noise));
+            if self.noise.len() == before {
+                return;
+            }
+        }
+    }
+
+    /// What was learned, for readers.
+    pub(super) fn left_out(&self) -> Vec<String> {
+        let place = |(db, key): &Place| match db {
+            0 => quoted(key),
+            db => format!("{} in database {db}", quoted(key)),
+        };
+        let tell = |noise: &Noise| {
+            let what = match noise {
+                Noise::Value(at) => format!("the value of {}", place(at)),
+                Noise::Order(at) => format!("the order of {}", place(at)),
+                Noise::Field(at, field) => format!("field {} of {}", quoted(field), place(at)),
+                Noise::Ttl(at) => format!("the time to live of {}", place(at)),
+                Noise::Keys(_, start, end) => {
+                    format!("keys {}", quoted(&[start, &b"*"[..], end].concat()))
+                }
+                Noise::Output(role) => format!("the output of {role}"),
+                Noise::Line(role, at) => format!("line {} of the output of {role}", at + 1),
+            };
+            format!("{what}: differs between two equal runs")
+        };
+        self.noise.iter().map(tell).collect()
+    }
+
+    /// Where an outcome differs from a reference.
+    pub(super) fn mismatches(
+        &self,
+        left: &Outcome,
+        right: &Outcome,
+        scope: Scope,
+    ) -> Vec<Mismatch> {
+        let mut found = Vec::new();
+        for role in [Role::A, Role::B, Role::After] {
+            if scope != (Scope::Remains { of: role }) {
+                self.compare_ends(role, left.end(role), right.end(role), &mut found);
+            }
+        }
+        let places: BTreeSet<&Place> = left.keys.keys().chain(right.keys.keys()).collect();
+        for place in places {
+            if self.ignores_key(place) {
+                continue;
+            }
+            let entries = |outcome: &Outcome| -> Vec<Entry> {
+                let entries = outcome.keys.get(place).into_iter().flatten();
+                let stays = |entry: &&Entry| scope == Scope::Whole || !self.heals(entry);
+                entries.filter(stays).cloned().collect()
+            };
+            self.compare_entries(place, &entries(left), &entries(right), &mut found);
+        }
+        pair_up(&mut found);
+        found
+    }
+
+    fn heals(&self, entry: &Entry) -> bool {
+        let ttl = entry.ttl.and_then(|millis| u64::try_from(millis).ok());
+        ttl.is_some_and(|millis| Duration::from_millis(millis) <= self.heals_within)
+    }
+
+    fn ignores_key(&self, (db, key): &Place) -> bool {
+        let by_user = |pattern: &Vec<u8>| glob::matches(pattern, key, false);
+        let by_habit = |noise: &Noise| match noise {
+            Noise::Keys(of, start, end) => {
+                of == db
+                    && key.len() >= start.len() + end.len()
+                    && key.starts_with(start)
+                    && key.ends_with(end)
+            }
+            _ => false,
+        };
+        self.ignored_keys.iter().any(by_user) || self.noise.iter().any(by_habit)
+    }
+
+    fn ignores_field(&self, place: &Place, field: &[u8]) -> bool {
+        let by_user = |(keys, fields): &(Vec<u8>, Vec<u8>)| {
+            glob::matches(keys, &place.1, false) && glob::matches(fields, field, false)
+        };
+        self.ignored_fields.iter().any(by_user)
+            || self
+                .noise
+                .contains(&Noise::Field(place.clone(), field.to_vec()))
+    }
+
+    fn compare_ends(
+        &self,
+        role: Role,
+        left: Option<&End>,
+        right: Option<&End>,
+        found: &mut Vec<Mismatch>,
+    ) {
+        let status = |end: Option<&End>| match end.map(|end| &end.status) {
+            None => "did not run".to_owned(),
+            Some(Status::Code(code)) => code.to_string(),
+            Some(Status::Other(other)) => other.clone(),
+        };
+        let (one, other) = (status(left), status(right));
+        if one != other {
+            found.push(Mismatch {
+                at: format!("status of {role}"),
+                left: one,
+                right: other,
+                noise: None,
+            });
+        }
+        let (Some(left), Some(right)) = (left, right) else {
+            return;
+        };
+        if !self.output || left.output == right.output || self.noise.contains(&Noise::Output(role))
+        {
+            return;
+        }
+        let lines = |end: &End| -> Vec<Vec<u8>> {
+            let lines = end.output.split(|byte| *byte == b'\n');
+            lines.map(<[u8]>::to_vec).collect()
+        };
+        let (lefts, rights) = (lines(left), lines(right));
+        let text = |bytes: &[u8]| quoted(bytes);
+        if lefts.len() != rights.len() {
+            found.push(Mismatch {
+                at: format!("output of {role}"),
+                left: text(&left.output),
+                right: text(&right.output),
+                noise: Some(Noise::Output(role)),
+            });
+            return;
+        }
+        for (at, (left, right)) in lefts.iter().zip(&rights).enumerate() {
+            let noise = Noise::Line(role, at);
+            if left != right && !self.noise.contains(&noise) {
+                let at = match lefts.len() {
+                    ..=2 => format!("output of {role}"),
+                    _ => format!("output of {role}, line {}", at + 1),
+                };
+                found.push(Mismatch {
+                    at,
+                    left: text(left),
+                    right: text(right),
+                    noise: Some(noise),
+                });
+            }
+        }
+    }
+
+    fn compare_entries(
+        &self,
+        place: &Place,
+        left: &[Entry],
+        right: &[Entry],
+        found: &mut Vec<Mismatch>,
+    ) {
+        let at = match place.0 {
+            0 => format!("key {}", quoted(&place.1)),
+            db => format!("key {} in database {db}", quoted(&place.1)),
+        };
+        if left.len() != right.len() {
+            let count = |entries: &[Entry]| match entries {
+                [] => "missing".to_owned(),
+                [entry] => format!("{} {}", entry.kind, shown_value(&entry.value)),
+                more => format!("{} keys of this form", more.len()),
+            };
+            found.push(Mismatch {
+                at,
+                left: count(left),
+                right: count(right),
+                noise: Some(Noise::Keys(place.0, place.1.clone(), Vec::new())),
+            });
+            return;
+        }
+        for (left, right) in left.iter().zip(right) {
+            self.compare_entry(place, &at, left, right, found);
+        }
+    }
+
+    fn compare_entry(
+        &self,
+        place: &Place,
+        at: &str,
+        left: &Entry,
+        right: &Entry,
+        found: &mut Vec<Mismatch>,
+    ) {
+        let mut push = |at: &str, left: String, right: String, noise| {
+            found.push(Mismatch {
+                at: at.to_owned(),
+                left,
+                right,
+                noise,
+            });
+        };
+        if left.ttl.is_some() != right.ttl.is_some()
+            && !self.noise.contains(&Noise::Ttl(place.clone()))
+        {
+            let told = |entry: &Entry| match entry.ttl {
+                Some(_) => "has one".to_owned(),
+                None => "has none: it never expires".to_owned(),
+            };
+            push(
+                &format!("time to live of {at}"),
+                told(left),
+                told(right),
+                Some(Noise::Ttl(place.clone())),
+            );
+        }
+        let is_noise = |noise: &Noise| self.noise.contains(noise);
+        if left.kind != right.kind {
+            return push(
+                at,
+                left.kind.clone(),
+                right.kind.clone(),
+                Some(Noise::Value(place.clone())),
+            );
+        }
+        if left.value == right.value || is_noise(&Noise::Value(place.clone())) {
+            return;
+        }
+        if self.compare == Compare::Shape {
+            let (one, other) = (left.value.len(), right.value.len());
+            if one != other {
+                let told = |len| format!("{} of size {len}", left.kind);
+                push(
+                    at,
+                    told(one),
+                    told(other),
+                    Some(Noise::Value(place.clone())),
+                );
+            }
+            return;
+        }
+        let ordered = is_noise(&Noise::Order(place.clone()));
+        match (&left.value, &right.value) {
+            (Value::Pairs(lefts), Value::Pairs(rights))
+                if left.kind == "hash" || left.kind == "zset" =>
+            {
+                self.compare_fields(place, at, lefts, rights, found);
+            }
+            (Value::Items(lefts), Value::Items(rights)) if same_items(lefts, rights) => {
+                if !ordered {
+                    let noise = Noise::Order(place.clone());
+                    push(
+                        at,
+                        shown_value(&left.value),
+                        shown_value(&right.value),
+                        Some(noise),
+                    );
+                }
+            }
+            (one, other) => push(
+                at,
+                shown_value(one),
+                shown_value(other),
+                Some(Noise::Value(place.clone())),
+            ),
+        }
+    }
+
+    fn compare_fields(
+        &self,
+        place: &Place,
+        at: &str,
+        left: &[(Vec<u8>, Vec<u8>)],
+        right: &[(Vec<u8>, Vec<u8>)],
+        found: &mut Vec<Mismatch>,
+    ) {
+        let value = |pairs: &[(Vec<u8>, Vec<u8>)], field: &[u8]| {
+            let pair = pairs.iter().find(|(name, _)| name == field);
+            pair.map_or("missing".to_owned(), |(_, value)| quoted(value))
+        };
+        let fields: BTreeSet<&Vec<u8>> = left.iter().chain(right).map(|(field, _)| field).collect();
+        for field in fields {
+            let (one, other) = (value(left, field), value(right, field));
+            if one != other && !self.ignores_field(place, field) {
+                found.push(Mismatch {
+                    at: format!("{at}, field {}", quoted(field)),
+                    left: one,
+                    right: other,
+                    noise: Some(Noise::Field(place.clone(), field.clone())),
+                });
+            }
+        }
+    }
+}
+
+fn same_items(left: &[Vec<u8>], right: &[Vec<u8>]) -> bool {
+    let sorted = |items: &[Vec<u8>]| {
+        let mut items = items.to_vec();
+        items.sort_unstable();
+        items
+    };
+    sorted(left) == sorted(right)
+}
+
+/// Keys that only one side has, and that resemble keys that only the other has, are the same key under a random name: what they
+/// have in common at both ends is the noise.
+fn pair_up(found: &mut [Mismatch]) {
+    let only = |side: fn(&Mismatch) -> &str| -> Vec<usize> {
+        let is_missing = |mismatch: &Mismatch| {
+            side(mismatch) == "missing" && matches!(mismatch.noise, Some(Noise::Keys(..)))
+        };
+        (0..found.len())
+            .filter(|at| found.get(*at).is_some_and(is_missing))
+            .collect()
+    };
+    let (lefts, rights) = (only(|m| &m.left), only(|m| &m.right));
+    for (one, other) in lefts.into_iter().zip(rights) {
+        let key = |at: usize| match found.get(at).and_then(|mismatch| mismatch.noise.clone()) {
+            Some(Noise::Keys(db, key, _)) => (db, key),
+            _ => (0, Vec::new()),
+        };
+        let ((db, left), (other_db, right)) = (key(one), key(other));
+        let start = left.iter().zip(&right).take_while(|(l, r)| l == r).count();
+        let ends = left
+            .iter()
+            .skip(start)
+            .rev()
+            .zip(right.iter().skip(start).rev());
+        let end = ends.take_while(|(l, r)| l == r).count();
+        if db != other_db || start == 0 {
+            continue;
+        }
+        let noise = Noise::Keys(
+            db,
+            left.get(..start).unwrap_or_default().to_vec(),
+            left.get(left.len() - end..).unwrap_or_default().to_vec(),
+        );
+        for at in [one, other] {
+            if let Some(mismatch) = found.get_mut(at) {
+                mismatch.noise = Some(noise.clone());
+            }
+        }
+    }
+}
+
+/// Where an outcome differs from all references that it was to be equal to.
+pub(super) fn differences(per_reference: &[Vec<Mismatch>]) -> Vec<Difference> {
+    let mut by_place: BTreeMap<&str, Difference> = BTreeMap::new();
+    for mismatch in per_reference.iter().flatten() {
+        let difference = by_place.entry(&mismatch.at).or_insert_with(|| Difference {
+            at: mismatch.at.clone(),
+            got: mismatch.left.clone(),
+            expected: Vec::new(),
+        });
+        if !difference.expected.contains(&mismatch.right) {
+            difference.expected.push(mismatch.right.clone());
+        }
+    }
+    by_place.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules() -> Rules {
+        Rules::new(Compare::Content, true, Duration::from_secs(60))
+    }
+
+    fn outcome(keys: &[(&str, Option<i64>, Value)], output: &str) -> Outcome {
+        let entry = |(key, ttl, value): &(&str, Option<i64>, Value)| {
+            let kind = match value {
+                Value::Text(_) => "string",
+                Value::Items(_) => "list",
+                Value::Pairs(_) => "hash",
+            };
+            let entry = Entry {
+                kind: kind.to_owned(),
+                ttl: *ttl,
+                value: value.clone(),
+            };
+            ((0, key.as_bytes().to_vec()), vec![entry])
+        };
+        let mut outcome = Outcome {
+            keys: keys.iter().map(entry).collect(),
+            ..Outcome::default()
+        };
+        outcome.ends[Role::A.index()] = Some(End {
+            status: Status::Code(0),
+            output: output.as_bytes().to_vec(),
+        });
+        outcome
+    }
+
+    fn text(value: &str) -> Value {
+        Value::Text(value.as_bytes().to_vec())
+    }
+
+    fn list(items: &[&str]) -> Value {
+        Value::Items(items.iter().map(|item| item.as_bytes().to_vec()).collect())
+    }
+
+    fn at(rules: &Rules, left: &Outcome, right: &Outcome, scope: Scope) -> Vec<String> {
+        let found = rules.mismatches(left, right, scope);
+        found.into_iter().map(|mismatch| mismatch.at).collect()
+    }
+
+    #[test]
+    fn values_times_to_live_outputs_and_states_are_compared() {
+        let one = outcome(&[("k", None, text("1"))], "yes\n");
+        assert!(at(&rules(), &one, &one, Scope::Whole).is_empty());
+        for (other, place) in [
+            (outcome(&[("k", None, text("2"))], "yes\n"), "key \"k\""),
+            (
+                outcome(&[("k", Some(5), text("1"))], "yes\n"),
+                "time to live of key \"k\"",
+            ),
+            (outcome(&[("k", None, list(&["1"]))], "yes\n"), "key \"k\""),
+            (outcome(&[], "yes\n"), "key \"k\""),
+            (outcome(&[("k", None, text("1"))], "no\n"), "output of A"),
+        ] {
+            assert_eq!(at(&rules(), &one, &other, Scope::Whole), [place]);
+        }
+    }
+
+    #[test]
+    fn what_a_dead_program_leaves_for_a_short_time_is_left_out() {
+        let clean = outcome(&[], "");
+        let remains = Scope::Remains { of: Role::A };
+        let lock = |ttl| outcome(&[("lock", ttl, text("t"))], "killed");
+        assert!(at(&rules(), &lock(Some(60_000)), &clean, remains).is_empty());
+        assert_eq!(at(&rules(), &lock(Some(60_001)), &clean, remains).len(), 1);
+        assert_eq!(at(&rules(), &lock(None), &clean, remains).len(), 1);
+        assert_eq!(
+            at(&rules(), &lock(Some(60_000)), &clean, Scope::Whole).len(),
+            2
+        );
+    }
+
+    #[test]
+    fn what_differs_by_itself_is_learned() {
+        let mut rules = rules();
+        let run = |id: &str, items: &[&str]| {
+            outcome(
+                &[
+                    (&format!("job:{id}:data"), None, text("x")),
+                    ("list", None, list(items)),
+                    ("t", None, text(id)),
+                ],
+                &format!("id {id}\nok\n\n"),
+            )
+        };
+        rules.learn(&run("a1", &["x", "y"]), &run("b2", &["y", "x"]));
+        assert!(
+            at(
+                &rules,
+                &run("c3", &["x", "y"]),
+                &run("d4", &["y", "x"]),
+                Scope::Whole
+            )
+            .is_empty()
+        );
+        assert_eq!(
+            at(
+                &rules,
+                &run("c3", &["x"]),
+                &run("c3", &["x", "y"]),
+                Scope::Whole
+            ),
+            ["key \"list\""]
+        );
+        assert_eq!(rules.left_out().len(), 4);
+    }
+
+    #[test]
+    fn fields_and_keys_can_be_ignored() {
+        let mut rules = rules();
+        rules.ignored_keys.push(b"stat:*".to_vec());
+        rules
+            .ignored_fields
+            .push((b"job:*".to_vec(), b"at".to_vec()));
+        let run = |at: &str, count: &str| {
+            let fields = [("at", at), ("n", "1")]
+                .map(|(f, v)| (f.as_bytes().to_vec(), v.as_bytes().to_vec()));
+            outcome(
+                &[
+                    ("job:1", None, Value::Pairs(fields.to_vec())),
+                    ("stat:x", None, text(count)),
+                ],
+                "",
+            )
+        };
+        assert!(at(&rules, &run("1", "2"), &run("3", "4"), Scope::Whole).is_empty());
+    }
+
+    #[test]
+    fn a_shape_is_type_and_size() {
+        let mut rules = rules();
+        rules.compare = Compare::Shape;
+        let of = |items: &[&str]| outcome(&[("l", None, list(items))], "");
+        assert!(at(&rules, &of(&["a"]), &of(&["b"]), Scope::Whole).is_empty());
+        assert_eq!(
+            at(&rules, &of(&["a"]), &of(&["a", "b"]), Scope::Whole).len(),
+            1
+        );
+    }
+}

@@ -1,0 +1,94 @@
+//! [`Step`]: what the server saw in a run, one command after the other.
+
+use super::schedule::Role;
+use crate::command::{Access, Flag, lookup};
+use crate::footprint::Footprint;
+use crate::wire::{Reply, Request};
+
+/// One command that ran, or something that the schedule did.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    /// Whose; none for what the schedule did.
+    pub(super) role: Option<Role>,
+    /// Which of the program's connections, from 1.
+    pub(super) connection: usize,
+    /// The command; for what the schedule did, the keys that are gone.
+    pub(super) request: Request,
+    /// What was queued, for EXEC.
+    pub(super) queued: Vec<Request>,
+    /// The reply, also if it was lost; none if the command still waits.
+    pub(super) reply: Option<Reply>,
+    /// What others can see of it.
+    pub(super) footprint: Footprint,
+    /// Its number among the program's visible commands.
+    pub(super) point: Option<usize>,
+    /// Whether it is the first visible command of what the program sent in one piece.
+    pub(super) begins: bool,
+    /// Whether it changed the key space.
+    pub(super) changed: bool,
+    /// Whether some key had a time to live behind it.
+    pub(super) mortal: bool,
+    /// What happened to it, or what the schedule did.
+    pub(super) note: Option<String>,
+}
+
+impl Step {
+    /// Something that the schedule did, and to which keys.
+    pub(super) fn event(what: String, keys: Request) -> Step {
+        Step {
+            role: None,
+            connection: 0,
+            request: keys,
+            queued: Vec::new(),
+            reply: None,
+            footprint: Footprint::default(),
+            point: None,
+            begins: false,
+            changed: false,
+            mortal: false,
+            note: Some(what),
+        }
+    }
+
+    /// Keys that the command and what it had queued name, and what is done with each.
+    pub(super) fn keys(&self) -> Vec<(Vec<u8>, Access)> {
+        let requests = std::iter::once(&self.request).chain(&self.queued);
+        requests.flat_map(keys_of).collect()
+    }
+
+    /// Whether the command is EVALSHA, or has one queued.
+    pub(super) fn calls_by_hash(&self) -> bool {
+        let is = |request: &Request| request.name().to_ascii_uppercase().starts_with(b"EVALSHA");
+        is(&self.request) || self.queued.iter().any(is)
+    }
+}
+
+fn keys_of(request: &Request) -> Vec<(Vec<u8>, Access)> {
+    let Some(row) = lookup(request.name()) else {
+        return Vec::new();
+    };
+    let kind = if row.has(Flag::ReadOnly) || row.name() == "WATCH" {
+        Access::Read
+    } else {
+        Access::Write
+    };
+    let positions = row.keys().positions(request, kind).into_iter();
+    let keys = positions.filter_map(|(at, access)| Some((request.get(at)?.to_vec(), access)));
+    keys.collect()
+}
+
+/// Whether a command tells or sets what only its own connection is concerned with, or what no program decides by. It may run at
+/// any time.
+pub(super) fn is_quiet(request: &Request) -> bool {
+    let sub = || request.get(1).unwrap_or_default().to_ascii_uppercase();
+    match request.name().to_ascii_uppercase().as_slice() {
+        b"CLIENT" => !matches!(
+            sub().as_slice(),
+            b"KILL" | b"LIST" | b"PAUSE" | b"UNPAUSE" | b"UNBLOCK" | b"TRACKING"
+        ),
+        b"CONFIG" => sub() == b"GET",
+        b"SCRIPT" => matches!(sub().as_slice(), b"LOAD" | b"EXISTS"),
+        b"INFO" | b"COMMAND" | b"TIME" | b"LOLWUT" | b"LASTSAVE" | b"ROLE" => true,
+        _ => false,
+    }
+}

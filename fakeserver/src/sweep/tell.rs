@@ -1,0 +1,160 @@
+//! Steps and findings in words.
+
+use super::labels::Labels;
+use super::report::ShownStep;
+use super::schedule::{Act, Schedule};
+use super::search::Candidate;
+use super::step::Step;
+use crate::observe::quote;
+use crate::value::number;
+use crate::wire::{Part, Reply, Request};
+
+/// Elements of a reply that are shown.
+const ELEMENTS_MAX: usize = 20;
+
+/// A command as redis-cli would take it.
+pub(super) fn command_text(request: &Request, labels: &Labels) -> String {
+    let word = |word: &[u8]| {
+        let word = labels.apply(word);
+        let is_plain = |byte: &u8| byte.is_ascii_graphic() && !b"\"'\\".contains(byte);
+        if !word.is_empty() && word.iter().all(is_plain) {
+            String::from_utf8_lossy(&word).into_owned()
+        } else {
+            format!("\"{}\"", quote(&word))
+        }
+    };
+    request.words().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// A reply on one line, as redis-cli prints its parts.
+pub(super) fn reply_text(reply: &Reply, labels: &Labels) -> String {
+    let text = |bytes: &[u8]| format!("\"{}\"", quote(&labels.apply(bytes)));
+    let plain = |bytes: &[u8]| String::from_utf8_lossy(&labels.apply(bytes)).into_owned();
+    let list = |items: &[Reply]| {
+        let shown = items.iter().take(ELEMENTS_MAX);
+        let mut shown: Vec<_> = shown.map(|item| reply_text(item, labels)).collect();
+        if items.len() > ELEMENTS_MAX {
+            shown.push(format!("{} more", items.len() - ELEMENTS_MAX));
+        }
+        format!("[{}]", shown.join(", "))
+    };
+    let pairs = |items: &[(Reply, Reply)]| {
+        let pair = |(key, value): &(Reply, Reply)| {
+            format!("{}: {}", reply_text(key, labels), reply_text(value, labels))
+        };
+        let shown: Vec<_> = items.iter().take(ELEMENTS_MAX).map(pair).collect();
+        format!("{{{}}}", shown.join(", "))
+    };
+    match reply {
+        Reply::Simple(words) => words.clone().into_owned(),
+        Reply::Status(words) => plain(words),
+        Reply::Error(error) => format!("(error) {}", plain(&error.to_bytes())),
+        Reply::Integer(n) => format!("(integer) {n}"),
+        Reply::Bulk(bytes) | Reply::BigNumber(bytes) | Reply::Verbatim(_, bytes) => text(bytes),
+        Reply::Null | Reply::NullArray => "(nil)".to_owned(),
+        Reply::Array(items) | Reply::Set(items) | Reply::Push(items) | Reply::Several(items) => {
+            list(items)
+        }
+        Reply::Map(items) | Reply::Pairs(items) | Reply::Streams(items) => pairs(items),
+        Reply::Double(n) | Reply::PlainDouble(n) => {
+            format!("(double) {}", number::format_double(*n))
+        }
+        Reply::Boolean(yes) => format!("({yes})"),
+        Reply::Attribute(_, reply) | Reply::Spoken(_, reply) => reply_text(reply, labels),
+        Reply::Deep(parts) => match parts.first() {
+            Some(Part::Reply(reply)) => reply_text(reply, labels),
+            _ => format!("[{} nested parts]", parts.len()),
+        },
+        Reply::Nothing => String::new(),
+    }
+}
+
+/// A step for readers.
+pub(super) fn shown_step(step: &Step, labels: &Labels) -> ShownStep {
+    let Some(role) = step.role else {
+        return ShownStep {
+            role: "server".to_owned(),
+            connection: 0,
+            command: step.note.clone().unwrap_or_default(),
+            reply: String::new(),
+            access: "event".to_owned(),
+            point: None,
+            note: None,
+        };
+    };
+    let access = match step.point {
+        None => "local",
+        Some(_) if step.changed => "write",
+        Some(_) => "read",
+    };
+    let reply = step.reply.as_ref();
+    ShownStep {
+        role: role.name().to_owned(),
+        connection: step.connection,
+        command: command_text(&step.request, labels),
+        reply: reply
+            .map(|reply| reply_text(reply, labels))
+            .unwrap_or_default(),
+        access: access.to_owned(),
+        point: step.point,
+        note: step.note.clone(),
+    }
+}
+
+/// A finding in one line.
+pub(super) fn title(candidate: &Candidate, labels: &Labels) -> String {
+    let Schedule { of, point, act } = candidate.schedule;
+    let at = candidate
+        .ran
+        .steps
+        .iter()
+        .find(|step| step.role == Some(of) && step.point == Some(point))
+        .map(|step| short(&command_text(&step.request, labels)));
+    let place = match at {
+        Some(command) => format!("before {of}'s {command}"),
+        None => format!("before command {point} of {of}"),
+    };
+    let other = of.rival();
+    if candidate.ran.stuck {
+        return format!("the programs do not end if something happens {place}");
+    }
+    match act {
+        Act::RunOther => {
+            format!("{other} runs {place}, and no serial order gives what comes of it")
+        }
+        Act::Die => format!("{of} dies {place}: neither nothing nor everything is done"),
+        Act::LoseReply => {
+            let command = place.trim_start_matches("before ");
+            format!(
+                "the reply to {command} is lost, and what {of} does about it is neither once nor not at all"
+            )
+        }
+        Act::Expire => {
+            format!("keys expire {place}, which is neither like before {of} nor like after it")
+        }
+        Act::ExpireAndRunOther => {
+            format!(
+                "keys expire and {other} runs {place}, and no serial order gives what comes of it"
+            )
+        }
+        Act::FlushScripts => format!("the script cache is emptied {place}, and {of} does not cope"),
+        Act::Reset => {
+            format!("the connection is reset {place}: neither nothing nor everything is done")
+        }
+        Act::RestartKept => {
+            format!("the server restarts {place}: neither nothing nor everything is done")
+        }
+        Act::RestartEmpty => format!(
+            "the server loses its data {place}, which is neither like before {of} nor like after it"
+        ),
+    }
+}
+
+fn short(text: &str) -> String {
+    const MAX: usize = 40;
+    if text.chars().count() <= MAX {
+        return format!("`{text}`");
+    }
+    let start: String = text.chars().take(MAX).collect();
+    format!("`{start}...`")
+}
