@@ -25,18 +25,18 @@ export interface RaceOptions {
   /** Whether keys are compared with their values (the default) or by types and sizes alone. */
   compare?: 'content' | 'shape'
   /** Whether what the functions return and throw is compared (the default). */
-  output?: 'compare' | 'ignore'
+  compareOutput?: boolean
   /** Keys that are not compared, as glob patterns. */
   ignore?: string | string[]
   /** Fields of hashes that are not compared, as `key-pattern:field-pattern`. */
-  ignoreField?: string | string[]
+  ignoreFields?: string | string[]
   /** Resolve with the report even if there are findings: `false`. */
   check?: boolean
-  /** Seconds: a key that a dead program leaves with a shorter time to live heals by itself. 60 by default. */
+  /** Milliseconds: a key that a dead program leaves with a shorter time to live heals by itself. 60,000 by default. */
   healsWithin?: number
-  /** Seconds that one run may take. 30 by default. */
+  /** Milliseconds that one run may take. 30,000 by default. */
   timeLimit?: number
-  /** Milliseconds of silence after which a function is taken to wait for the other one. 1000 by default. */
+  /** Milliseconds of silence after which a function is taken to wait for the other one. 1,000 by default. */
   patience?: number
   /** Seed of the server's random choices. */
   seed?: number | bigint

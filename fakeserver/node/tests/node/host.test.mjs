@@ -68,9 +68,9 @@ test('each role runs with the URL that it is given, and both programs at once', 
 })
 
 test('options become arguments', async () => {
-  const options = { only: ['isolation', 'crash'], compare: 'shape', output: 'ignore', ignore: 'job:*', ignoreField: ['h:at', 'h:id'], healsWithin: 5, timeLimit: 10, patience: 100, seed: 7n, clock: new Date(1000), replay: 'isolation:a2' }
+  const options = { only: ['isolation', 'crash'], compare: 'shape', compareOutput: false, ignore: 'job:*', ignoreFields: ['h:at', 'h:id'], healsWithin: 5000, timeLimit: 1500, patience: 100, seed: 7n, clock: new Date(1000), replay: 'isolation:a2' }
   const report = await peer('one', nothing, options)
-  const expected = 'sweep --host a --only isolation,crash --compare shape --output ignore --ignore job:* --ignore-field h:at --ignore-field h:id --heals-within 5 --time-limit 10 --patience 100 --seed 7 --clock 1000 --replay isolation:a2'
+  const expected = 'sweep --host a --only isolation,crash --compare shape --output ignore --ignore job:* --ignore-field h:at --ignore-field h:id --heals-within 5 --time-limit 1.5 --patience 100 --seed 7 --clock 1000 --replay isolation:a2'
   assert.equal(report.arguments.join(' '), expected)
 })
 
