@@ -29,7 +29,12 @@ mod snapshot;
 mod stage;
 mod step;
 mod tell;
+mod text;
 mod upstream;
+mod view;
+
+#[cfg(test)]
+mod samples;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -38,6 +43,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use serde::Serialize;
 use thiserror::Error;
 
 pub use outcome::Compare;
@@ -49,7 +55,7 @@ use crate::clock::Timestamp;
 use labels::Labels;
 use outcome::Rules;
 use program::{Closure, Program};
-use report::{Finding, Programs, Reference, Shown, ShownStep};
+use report::{Ending, Finding, Programs, Reference, Shown, ShownStep};
 use search::{Candidate, EmbeddedSource, Origin, Search, order_text};
 use stage::{Limits, Stage};
 
@@ -597,6 +603,55 @@ fn shell_word(word: &str) -> String {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+impl Report {
+    /// The report for a terminal.
+    pub fn text(&self) -> String {
+        text::text(self)
+    }
+
+    /// Hands the report to the host of the programs, as its last line.
+    ///
+    /// # Errors
+    /// Standard output cannot be written to.
+    pub fn tell_host(&self) -> io::Result<()> {
+        #[derive(Serialize)]
+        struct Last<'a> {
+            r#do: &'static str,
+            report: &'a Report,
+            text: String,
+        }
+        program::tell(&Last {
+            r#do: "report",
+            report: self,
+            text: self.text(),
+        })
+    }
+}
+
+/// What the server saw, a command a line, then the key space and how the programs ended, as they are: nothing is left out.
+impl fmt::Display for Replayed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for step in &self.steps {
+            let note = step.note.as_ref().map(|note| format!("  ({note})")).unwrap_or_default();
+            match step.role.as_str() {
+                "server" => writeln!(f, "-- {}", step.command)?,
+                role => writeln!(f, "{role}{} {} -> {}{note}", step.connection, step.command, step.reply)?,
+            }
+        }
+        for (name, ending) in [("a", &self.outcome.a), ("b", &self.outcome.b), ("after", &self.outcome.after)] {
+            if let Some(Ending { status, output }) = ending {
+                writeln!(f, "{name}: status {status}, output {output:?}")?;
+            }
+        }
+        for key in &self.outcome.keys {
+            let ttl = if key.ttl { " (has a time to live)" } else { "" };
+            writeln!(f, "{} {} {}{ttl}", key.r#type, key.key, key.value)?;
+        }
+        let verdict = if self.report.is_clean() { "a serial order gives this" } else { "no serial order gives this" };
+        writeln!(f, "{verdict}")
     }
 }
 

@@ -162,7 +162,7 @@ impl Running {
             let _ = kill.send(());
         }
         if self.is_hosted {
-            tell(&Order::Stop {
+            order(&Order::Stop {
                 role: self.role.name(),
                 run: self.run,
             });
@@ -170,13 +170,18 @@ impl Running {
     }
 }
 
-/// Writes an order for the host to standard output.
-pub(super) fn tell(order: &impl Serialize) {
+/// Writes a line for the host to standard output.
+pub(super) fn tell(line: &impl Serialize) -> io::Result<()> {
     use std::io::Write;
-    let line = serde_json::to_string(order).unwrap_or_default();
+    let line = serde_json::to_string(line)?;
     let mut out = io::stdout().lock();
-    // A host that does not listen any more has closed standard input too, which ends the sweep.
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    writeln!(out, "{line}")?;
+    out.flush()
+}
+
+/// A host that does not listen any more has closed standard input too, which ends the sweep.
+fn order(order: &Order<'_>) {
+    let _ = tell(order);
 }
 
 /// Starts a program; its end is reported to `events`.
@@ -224,7 +229,7 @@ pub(super) fn start(
         }
         Program::Hosted => {
             running.is_hosted = true;
-            tell(&Order::Run {
+            order(&Order::Run {
                 role: role.name(),
                 run,
                 url: &url,

@@ -1,6 +1,7 @@
 //! [`Report`]: what a sweep found, as data. `text.rs` and `html.rs` draw it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +107,15 @@ impl Status {
     /// Whether the program says that all went well.
     pub fn is_success(&self) -> bool {
         *self == Status::Code(0)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Status::Code(code) => code.fmt(f),
+            Status::Other(other) => f.write_str(other),
+        }
     }
 }
 
