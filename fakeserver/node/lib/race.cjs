@@ -10,6 +10,8 @@ const { programPath } = require('./program.cjs')
 
 // A function whose connections were cut may notice and come to its end. A client that waits until it can connect again never does.
 const GRACE_MS = 20
+// What the dead say would depend on how their client takes it.
+const DEAD = { status: 1, output: '' }
 const OUTPUT_CHARACTERS_MAX = 65_536
 const STDERR_CHARACTERS_MAX = 16_384
 const EVERY_DETAIL = { depth: Infinity, sorted: true, breakLength: Infinity, maxArrayLength: Infinity, maxStringLength: Infinity }
@@ -17,7 +19,7 @@ const EVERY_DETAIL = { depth: Infinity, sorted: true, breakLength: Infinity, max
 // What a race rejects with when there are findings: its message is the report as text.
 class RaceError extends Error {
   constructor(report) {
-    super(`${report.findings.length === 1 ? 'a race was' : 'races were'} found\n${report.text}`)
+    super(`${report.text.trimEnd()}\n\nOne of these alone: race(a, b, { ..., replay: '${report.findings[0].schedule}' })`)
     this.name = 'RaceError'
     // Runners print an error's own properties, and the text has said it all.
     Object.defineProperty(this, 'report', { value: report })
@@ -94,32 +96,31 @@ class Sweep {
     const life = new Life()
     const work = this.#roles.get(role)
     this.#open.set(role, { run, life })
-    let status = 0
-    let output
+    const answer = { status: 0, output: '' }
     try {
-      output = shown(await life.live(() => work(url, { role, signal: life.signal })))
+      answer.output = shown(await life.live(() => work(url, { role, signal: life.signal })))
+      if (!life.signal.aborted) this.#succeeded.add(role)
     } catch (error) {
-      status = 1
-      output = thrown(error)
+      answer.status = 1
+      answer.output = thrown(error)
       if (!life.signal.aborted) this.#lastErrors.set(role, error)
     }
-    if (status === 0) this.#succeeded.add(role)
-    this.#ended(role, run, status, output)
+    this.#ended(role, run, life.signal.aborted ? DEAD : answer)
   }
 
   #stop({ role, run }) {
     const open = this.#open.get(role)
     if (open?.run !== run) return // Its answer and this request met on their way.
     open.life.stop()
-    setTimeout(() => this.#ended(role, run, 1, 'stopped'), GRACE_MS)
+    setTimeout(() => this.#ended(role, run, DEAD), GRACE_MS)
   }
 
-  #ended(role, run, status, output) {
+  #ended(role, run, answer) {
     const open = this.#open.get(role)
     if (open?.run !== run) return
     this.#open.delete(role)
     open.life.end()
-    this.#child.stdin.write(`${JSON.stringify({ ended: role, run, status, output })}\n`)
+    this.#child.stdin.write(`${JSON.stringify({ ended: role, run, ...answer })}\n`)
   }
 
   #fail(error) {
@@ -141,10 +142,12 @@ class Sweep {
   }
 
   #ranOut(code, by) {
-    const said = this.#stderr.trim() || `it ended ${by ? `by ${by}` : `with status ${code}`} and without a report`
-    const failed = [...this.#lastErrors].filter(([role]) => !this.#succeeded.has(role))
-    const [role, cause] = failed[0] ?? []
-    return new Error(`fakeserver sweep: ${said}${role ? `\n\`${role}\` failed: ${thrown(cause)}` : ''}`, { cause })
+    const said = this.#stderr.trim() || `fakeserver sweep ended ${by ? `by ${by}` : `with status ${code}`} and without a report`
+    const [failed] = [...this.#lastErrors].filter(([role]) => !this.#succeeded.has(role))
+    if (!failed) return new Error(said)
+    const [role, cause] = failed
+    const text = thrown(cause)
+    return new Error(said.includes(text) ? said : `${said}\n\`${role}\` failed: ${text}`, { cause })
   }
 }
 

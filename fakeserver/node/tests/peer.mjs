@@ -57,7 +57,7 @@ const scenarios = {
 
   async finding() {
     const answers = [await run('a'), await run('b')]
-    finish([{ kind: 'isolation', title: 'B runs in between' }], { answers })
+    finish([{ kind: 'isolation', schedule: 'isolation:a2' }], { answers })
   },
 
   // A dies at its second command, and is run again at the same address.

@@ -96,7 +96,7 @@ test('findings reject with the report as text, at the place of the call', async 
   const error = await peer('finding', nothing, nothing).catch((error) => error)
   assert.ok(error instanceof RaceError)
   assert.equal(error.name, 'RaceError')
-  assert.match(error.message, /report with 1 findings/)
+  assert.equal(error.message, "report with 1 findings\n\nOne of these alone: race(a, b, { ..., replay: 'isolation:a2' })")
   assert.equal(error.report.findings[0].kind, 'isolation')
   assert.match(error.stack.split('\n').find((line) => line.includes(' at ')), /at peer .*host\.test\.mjs/)
   const report = await peer('finding', nothing, nothing, { check: false })
@@ -159,7 +159,7 @@ test('a run that has been answered is not stopped', async () => {
 })
 
 test('what the program says about its arguments is the error', async () => {
-  await assert.rejects(peer('usage', nothing, nothing), { name: 'Error', message: 'fakeserver sweep: fakeserver: there is no kind `isolatoin`' })
+  await assert.rejects(peer('usage', nothing, nothing), { name: 'Error', message: 'fakeserver: there is no kind `isolatoin`' })
 })
 
 test('an error of the setup is the cause', async () => {
@@ -170,7 +170,7 @@ test('an error of the setup is the cause', async () => {
 })
 
 test('a program that ends without a report is an error', async () => {
-  await assert.rejects(peer('killed', nothing), /it ended by SIGKILL and without a report/)
+  await assert.rejects(peer('killed', nothing), /fakeserver sweep ended by SIGKILL and without a report/)
 })
 
 test('a program that says something else is an error', async () => {

@@ -49,9 +49,12 @@ test('time stands, goes on at a word, and is real again', async () => {
     await client.set('k', 'v', 'PX', 60_000)
     assert.equal(await server.clock.advance(59_999), 1_722_150_059_999)
     assert.equal(await client.pttl('k'), 1)
+    // As in Redis a key is there until its deadline has passed.
+    await server.clock.advance(1)
+    assert.equal(await client.get('k'), 'v')
     await server.clock.advance(1)
     assert.equal(await client.get('k'), null)
-    assert.deepEqual(await client.time(), [1_722_150_060, 0])
+    assert.deepEqual(await client.time(), [1_722_150_060, 1000])
     const waits = client.blpop('list', 3600)
     await until(async () => String(await server.command('CLIENT', 'LIST')).includes('cmd=blpop'))
     await server.clock.advance(3_600_000)
