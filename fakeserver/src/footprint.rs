@@ -24,6 +24,10 @@ const CHANNELS: u64 = SCRIPT_CACHE - 2;
 const GEO_OPTIONS_AT: usize = 5;
 
 /// What a command touches.
+#[cfg_attr(
+    not(feature = "explore"),
+    allow(unreachable_pub, reason = "the explorer makes it public")
+)]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     reads: SmallVec<[u64; 4]>,
@@ -31,6 +35,10 @@ pub struct Footprint {
     everything: bool,
 }
 
+#[cfg_attr(
+    not(feature = "explore"),
+    allow(unreachable_pub, reason = "the explorer makes it public")
+)]
 impl Footprint {
     fn everything() -> Footprint {
         Footprint {
@@ -45,6 +53,7 @@ impl Footprint {
     }
 
     /// Whether it may change something.
+    #[cfg(feature = "explore")]
     pub fn may_write(&self) -> bool {
         self.everything || !self.writes.is_empty()
     }

@@ -66,11 +66,6 @@ impl Doors {
         self.ports.get(role.index()).copied().unwrap_or_default()
     }
 
-    /// The URL of a role.
-    pub(super) fn url(&self, role: Role) -> String {
-        format!("redis://127.0.0.1:{}", self.port(role))
-    }
-
     /// Where others report events.
     pub(super) fn sender(&self) -> UnboundedSender<Event> {
         self.sender.clone()

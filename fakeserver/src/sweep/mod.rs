@@ -16,15 +16,20 @@
 //! Two preemptions, three programs, and what programs do to each other other than through the server.
 
 mod atoms;
+mod cause;
 mod conductor;
 mod doors;
+mod frame;
 mod labels;
 mod outcome;
 mod polls;
 mod program;
+mod remote;
+mod repair;
 pub mod report;
 mod schedule;
 mod search;
+mod seen;
 mod snapshot;
 mod stage;
 mod step;
@@ -55,7 +60,8 @@ use crate::clock::Timestamp;
 use labels::Labels;
 use outcome::Rules;
 use program::{Closure, Program};
-use report::{Ending, Finding, Programs, Reference, Shown, ShownStep};
+use remote::{Address, RemoteSource};
+use report::{Confirmed, Ending, Finding, Programs, Reference, Shown, ShownStep};
 use search::{Candidate, EmbeddedSource, Origin, Search, order_text};
 use stage::{Limits, Stage};
 
@@ -89,6 +95,9 @@ pub enum SweepError {
     /// The server that the programs are to talk to.
     #[error("the server: {0}")]
     Server(#[source] io::Error),
+    /// Not the address of a server.
+    #[error("`{0}` is not an address of the form redis://[[user]:password@]host[:port]")]
+    Url(String),
     /// No socket, or no runtime.
     #[error("cannot listen: {0}")]
     Listen(#[source] io::Error),
@@ -127,6 +136,8 @@ pub struct Sweep {
     seed: u64,
     clock_millis: Option<i64>,
     command_line: Vec<String>,
+    confirm: Option<String>,
+    is_symmetric: bool,
 }
 
 /// One schedule run again.
@@ -169,6 +180,8 @@ impl Sweep {
             seed: 0,
             clock_millis: None,
             command_line: Vec::new(),
+            confirm: None,
+            is_symmetric: false,
         }
     }
 
@@ -343,6 +356,22 @@ impl Sweep {
         self
     }
 
+    /// A real server on which every finding is run again, `redis://[[user]:password@]host[:port]`. It is emptied for each run, so
+    /// it has to be empty when the sweep begins.
+    #[must_use]
+    pub fn confirm(mut self, url: impl Into<String>) -> Sweep {
+        self.confirm = Some(url.into());
+        self
+    }
+
+    /// Tells that B is the same program as A, so that what holds for one holds for the other. Equal command lines say so
+    /// themselves.
+    #[must_use]
+    pub fn same(mut self) -> Sweep {
+        self.is_symmetric = true;
+        self
+    }
+
     /// Sweeps.
     ///
     /// # Errors
@@ -414,6 +443,8 @@ impl Sweep {
             rules,
             wall.as_secs_f64(),
         );
+        search.is_symmetric |= self.is_symmetric;
+        let remote = self.remote()?;
         search.set_up().await?;
         search.run_serially().await?;
         let (candidates, replayed) = match only {
@@ -435,11 +466,31 @@ impl Sweep {
         };
         let candidates = self.check_again(&mut search, candidates).await?;
         let mut findings = Vec::new();
-        for candidate in candidates {
+        for candidate in &candidates {
             findings.push(self.finding(&mut search, candidate).await?);
         }
-        let report = self.report(&search, findings, began.elapsed());
+        let mut report = self.report(&search, findings, began.elapsed());
+        if let Some((source, server)) = remote {
+            search.move_to(Box::new(source));
+            for (finding, candidate) in report.findings.iter_mut().zip(&candidates) {
+                let same = search.confirms(candidate).await?;
+                let server = server.clone();
+                finding.confirmed = Some(Confirmed { server, same });
+            }
+            search.leave()?;
+        }
         Ok((report, replayed))
+    }
+
+    /// The server to confirm on, and what it is.
+    fn remote(&self) -> Result<Option<(RemoteSource, String)>, SweepError> {
+        let Some(url) = &self.confirm else {
+            return Ok(None);
+        };
+        let address = Address::parse(url).ok_or_else(|| SweepError::Url(url.clone()))?;
+        let source = RemoteSource { address };
+        let server = source.check()?;
+        Ok(Some((source, server)))
     }
 
     /// Runs the serial orders and what was found once more: what is not found again is noise.
@@ -476,7 +527,7 @@ impl Sweep {
     async fn finding(
         &self,
         search: &mut Search,
-        candidate: Candidate,
+        candidate: &Candidate,
     ) -> Result<Finding, SweepError> {
         let labels = Labels::of(&search.habits, &candidate.ran.steps, search.wall_seconds);
         let steps = candidate
@@ -501,17 +552,19 @@ impl Sweep {
         } else {
             candidate.schedule.act.kind().name()
         };
+        let seen = search.seen(candidate).await?;
+        let cause = cause::cause(&seen);
         Ok(Finding {
             kind: kind.to_owned(),
-            title: tell::title(&candidate, &labels),
+            title: tell::title(candidate, &labels),
             schedule: candidate.schedule.to_string(),
             also: candidate.also.iter().map(ToString::to_string).collect(),
             steps: steps.collect(),
             outcome: search.outcome(&candidate.ran).shown(),
             expected,
             differences: outcome::differences(&candidate.mismatches),
-            cause: None,
-            repair: None,
+            repair: repair::repair(kind, &seen, cause.as_ref()),
+            cause,
             replay: self.replay_command(search, candidate.schedule),
             confirmed: None,
         })
@@ -635,13 +688,25 @@ impl Report {
 impl fmt::Display for Replayed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for step in &self.steps {
-            let note = step.note.as_ref().map(|note| format!("  ({note})")).unwrap_or_default();
+            let note = step
+                .note
+                .as_ref()
+                .map(|note| format!("  ({note})"))
+                .unwrap_or_default();
             match step.role.as_str() {
                 "server" => writeln!(f, "-- {}", step.command)?,
-                role => writeln!(f, "{role}{} {} -> {}{note}", step.connection, step.command, step.reply)?,
+                role => writeln!(
+                    f,
+                    "{role}{} {} -> {}{note}",
+                    step.connection, step.command, step.reply
+                )?,
             }
         }
-        for (name, ending) in [("a", &self.outcome.a), ("b", &self.outcome.b), ("after", &self.outcome.after)] {
+        for (name, ending) in [
+            ("a", &self.outcome.a),
+            ("b", &self.outcome.b),
+            ("after", &self.outcome.after),
+        ] {
             if let Some(Ending { status, output }) = ending {
                 writeln!(f, "{name}: status {status}, output {output:?}")?;
             }
@@ -650,7 +715,11 @@ impl fmt::Display for Replayed {
             let ttl = if key.ttl { " (has a time to live)" } else { "" };
             writeln!(f, "{} {} {}{ttl}", key.r#type, key.key, key.value)?;
         }
-        let verdict = if self.report.is_clean() { "a serial order gives this" } else { "no serial order gives this" };
+        let verdict = if self.report.is_clean() {
+            "a serial order gives this"
+        } else {
+            "no serial order gives this"
+        };
         writeln!(f, "{verdict}")
     }
 }

@@ -9,6 +9,7 @@ use super::outcome::{Mismatch, Outcome, Rules, Scope, differences};
 use super::program::Program;
 use super::report::{Ending, Reference};
 use super::schedule::{Act, Kind, Role, Schedule};
+use super::seen::Seen;
 use super::snapshot::{self, Snapshot};
 use super::stage::Stage;
 use super::step::Step;
@@ -85,7 +86,6 @@ pub(super) struct Candidate {
     pub(super) ran: Ran,
     /// The orders whose outcomes would be right.
     pub(super) orders: Vec<Vec<Turn>>,
-    pub(super) scope: Scope,
     pub(super) mismatches: Vec<Vec<Mismatch>>,
 }
 
@@ -227,6 +227,12 @@ impl Search {
             }
         }
         Ok(())
+    }
+
+    /// The same programs, learned habits and rules on another server, on which nothing was run yet.
+    pub(super) fn move_to(&mut self, source: Box<dyn Source>) {
+        self.source = source;
+        self.references.clear();
     }
 
     /// The run of an order of turns, kept once it was run.
@@ -445,9 +451,55 @@ impl Search {
             also: Vec::new(),
             ran,
             orders,
-            scope,
             mismatches,
         }))
+    }
+
+    /// Whether the server gives for a schedule what another one gave, and for the serial orders something else.
+    pub(super) async fn confirms(&mut self, candidate: &Candidate) -> Result<bool, SweepError> {
+        let schedule = candidate.schedule;
+        let ran = self
+            .counted("confirm", Search::turns_of(schedule), Some(schedule))
+            .await?;
+        let (_, scope) = self.right_orders(schedule, &ran).await?;
+        let (there, here) = (self.outcome(&ran), self.outcome(&candidate.ran));
+        let is_same = self.rules.mismatches(&there, &here, scope).is_empty();
+        Ok(is_same && self.judge(schedule, ran).await?.is_some())
+    }
+
+    /// What the judges of causes are to know of a finding: the interrupted program is A there. What a program that died would
+    /// have done next is added at the end.
+    pub(super) async fn seen(&mut self, candidate: &Candidate) -> Result<Vec<Seen>, SweepError> {
+        let Schedule { of, point, act } = candidate.schedule;
+        let mut seen: Vec<_> = candidate
+            .ran
+            .steps
+            .iter()
+            .map(|step| step.seen(of))
+            .collect();
+        if act == Act::Die {
+            let base = own_steps(&self.reference(&Search::context(of)).await?, of);
+            let missing = base
+                .get(point..)
+                .unwrap_or_default()
+                .iter()
+                .map(|step| Seen {
+                    missing: true,
+                    reply: None,
+                    ..step.seen(of)
+                });
+            seen.extend(missing);
+        }
+        Ok(seen)
+    }
+
+    /// Leaves the server as it was found: empty.
+    pub(super) fn leave(&mut self) -> Result<(), SweepError> {
+        let nothing = Origin {
+            setup: Vec::new(),
+            ..self.origin.clone()
+        };
+        self.source.server(&nothing).map(drop)
     }
 
     /// Tries all schedules of these kinds.

@@ -63,7 +63,7 @@ pub(super) fn take(upstream: &mut dyn Upstream) -> Snapshot {
 }
 
 /// Databases that hold a key.
-fn used_databases(upstream: &mut dyn Upstream) -> Vec<usize> {
+pub(super) fn used_databases(upstream: &mut dyn Upstream) -> Vec<usize> {
     let info = flat(upstream.ask(&[b"INFO", b"keyspace"])).concat();
     let info = String::from_utf8_lossy(&info).into_owned();
     let number = |line: &str| line.strip_prefix("db")?.split(':').next()?.parse().ok();
@@ -140,7 +140,7 @@ fn paired(words: Vec<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 /// The scalars of a reply, one after the other.
-fn flat(reply: Reply) -> Vec<Vec<u8>> {
+pub(super) fn flat(reply: Reply) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let mut left = vec![reply];
     while let Some(reply) = left.pop() {

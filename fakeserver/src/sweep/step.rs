@@ -1,6 +1,7 @@
 //! [`Step`]: what the server saw in a run, one command after the other.
 
 use super::schedule::Role;
+use super::seen::{self, Seen};
 use crate::command::{Access, Flag, lookup};
 use crate::footprint::Footprint;
 use crate::wire::{Reply, Request};
@@ -47,6 +48,37 @@ impl Step {
             changed: false,
             mortal: false,
             note: Some(what),
+        }
+    }
+
+    /// What the judges of causes are to know: `interrupted` is A there.
+    pub(super) fn seen(&self, interrupted: Role) -> Seen {
+        let words = |request: &Request| request.words().map(<[u8]>::to_vec).collect::<Vec<_>>();
+        let role = match self.role {
+            None => seen::Role::Server,
+            Some(role) if role == interrupted => seen::Role::A,
+            Some(Role::After) => seen::Role::After,
+            Some(_) => seen::Role::B,
+        };
+        let keys = self.keys();
+        let of = |wanted: Access| {
+            let keys = keys.iter().filter(|(_, access)| *access == wanted);
+            keys.map(|(key, _)| key.clone()).collect()
+        };
+        let (mut written, mut told) = (of(Access::Write), words(&self.request));
+        if self.role.is_none() {
+            written = std::mem::take(&mut told);
+            told.extend(self.note.iter().map(|note| note.clone().into_bytes()));
+        }
+        Seen {
+            role,
+            connection: self.connection,
+            words: told,
+            reply: self.reply.clone(),
+            reads: of(Access::Read),
+            writes: written,
+            transaction: self.queued.iter().map(words).collect(),
+            missing: false,
         }
     }
 

@@ -28,9 +28,6 @@ pub(super) struct Delivery {
 
 /// A server that runs one command at a time, when told.
 pub(super) trait Upstream: Send {
-    /// What it is, for the report.
-    fn name(&self) -> String;
-
     /// A new connection.
     fn open(&mut self) -> io::Result<Link>;
 
@@ -108,11 +105,6 @@ impl Embedded {
 }
 
 impl Upstream for Embedded {
-    fn name(&self) -> String {
-        let (own, redis) = (env!("CARGO_PKG_VERSION"), crate::engine::VERSION);
-        format!("fakeserver {own} (as redis-server {redis})")
-    }
-
     fn open(&mut self) -> io::Result<Link> {
         let peer = Peer {
             address: "127.0.0.1:0".to_owned(),

@@ -58,6 +58,12 @@ pub(crate) struct SweepOptions {
     /// Run one schedule again, and print what the server saw and what came of it
     #[arg(long, value_name = "SCHEDULE")]
     replay: Option<Schedule>,
+    /// Run each finding again on a real server, which must be empty
+    #[arg(long, value_name = "redis://HOST:PORT")]
+    confirm: Option<String>,
+    /// A and B are the same program (told for hosted roles; equal command lines need no telling)
+    #[arg(long)]
+    same: bool,
     /// Seed of the server's random choices
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -150,6 +156,12 @@ fn configured(options: &SweepOptions) -> Result<Sweep, String> {
         .patience(Duration::from_millis(options.patience))
         .seed(options.seed)
         .command_line(command_line(options));
+    if let Some(url) = &options.confirm {
+        sweep = sweep.confirm(url);
+    }
+    if options.same {
+        sweep = sweep.same();
+    }
     if !options.only.is_empty() {
         sweep = sweep.only(options.only.iter().copied());
     }
