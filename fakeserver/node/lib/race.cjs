@@ -3,6 +3,8 @@
 const { spawn } = require('node:child_process')
 const { createHash } = require('node:crypto')
 const readline = require('node:readline')
+// Taken before a test replaces the timers among the globals.
+const { setTimeout } = require('node:timers')
 const { inspect } = require('node:util')
 const { Life } = require('./life.cjs')
 const { understood } = require('./options.cjs')
@@ -19,7 +21,7 @@ const EVERY_DETAIL = { depth: Infinity, sorted: true, breakLength: Infinity, max
 // What a race rejects with when there are findings: its message is the report as text.
 class RaceError extends Error {
   constructor(report) {
-    super(`${report.text.trimEnd()}\n\nOne of these alone: race(a, b, { ..., replay: '${report.findings[0].schedule}' })`)
+    super(`${report.text.trimEnd()}\n\nOne of these alone: race(a, b, { ..., replay: '${report.findings[0]?.schedule}' })`)
     this.name = 'RaceError'
     // Runners print an error's own properties, and the text has said it all.
     Object.defineProperty(this, 'report', { value: report })
@@ -137,8 +139,8 @@ class Sweep {
     if (this.#failure) return this.#settle(this.#failure)
     if (!this.#report || code === null || code > 1) return this.#settle(this.#ranOut(code, by))
     const idle = ['a', 'b'].find((role) => this.#lastErrors.has(role) && !this.#succeeded.has(role))
-    if (idle) return this.#settle(failedAlways(idle, this.#lastErrors.get(idle)))
-    return this.#settle(null, this.#report)
+    const shows = !idle || this.#report.findings.length > 0
+    return shows ? this.#settle(null, this.#report) : this.#settle(failedAlways(idle, this.#lastErrors.get(idle)))
   }
 
   #ranOut(code, by) {

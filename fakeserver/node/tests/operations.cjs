@@ -47,6 +47,16 @@ const ioredis = {
     }),
 
   sellCounted: (url) => withIoredis(url, async (client) => void (await client.decr('stock'))),
+
+  // A crash in between leaves a job that is known and never done.
+  enqueue: (url) =>
+    withIoredis(url, async (client) => {
+      if (await client.sadd('jobs:known', '7')) await client.rpush('jobs', '7')
+    }),
+
+  enqueueAtOnce: (url) => withIoredis(url, async (client) => void (await client.multi().sadd('jobs:known', '7').rpush('jobs', '7').exec())),
+
+  jobs: (url) => withIoredis(url, (client) => client.llen('jobs')),
 }
 
 const nodeRedis = {
@@ -70,6 +80,15 @@ const nodeRedis = {
     }),
 
   sellCounted: (url) => withNodeRedis(url, async (client) => void (await client.decr('stock'))),
+
+  enqueue: (url) =>
+    withNodeRedis(url, async (client) => {
+      if (await client.sAdd('jobs:known', '7')) await client.rPush('jobs', '7')
+    }),
+
+  enqueueAtOnce: (url) => withNodeRedis(url, async (client) => void (await client.multi().sAdd('jobs:known', '7').rPush('jobs', '7').exec())),
+
+  jobs: (url) => withNodeRedis(url, (client) => client.lLen('jobs')),
 }
 
 module.exports = { clients: { ioredis, 'node-redis': nodeRedis }, withIoredis, withNodeRedis }

@@ -75,10 +75,15 @@ test('options become arguments', async () => {
 })
 
 test('what is thrown is told by name and message, whatever it is', async () => {
-  const failing = (what) => peer('finding', nothing, () => Promise.reject(what), { check: false }).catch((error) => error.cause)
-  assert.equal(await failing(null), null)
-  const report = await peer('finding', nothing, () => JSON.parse('{'), { check: false }).catch((error) => error)
-  assert.match(report.message, /^`b` failed in every run, so the race shows nothing: SyntaxError: /)
+  const syntax = () => JSON.parse('{')
+  const report = await peer('finding', syntax, () => Promise.reject(null), { check: false })
+  assert.equal(report.answers[0].status, 1)
+  assert.match(report.answers[0].output, /^SyntaxError: /)
+  assert.deepEqual(report.answers[1], { ended: 'b', run: 2, status: 1, output: 'null' })
+  await assert.rejects(peer('clean', nothing, syntax), (error) => {
+    assert.match(error.message, /^`b` failed in every run, so the race shows nothing: SyntaxError: /)
+    return error.cause instanceof SyntaxError
+  })
 })
 
 test('an output too long to be kept is told by its digest', async () => {
