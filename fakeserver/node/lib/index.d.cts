@@ -134,19 +134,27 @@ export class RaceError extends Error {
   readonly report: Report
 }
 
-/**
- * Runs `a` and `b` in every order with one preemption, cuts connections, lets keys expire and the server restart between any two
- * commands, and asks whether some serial order gives the same.
- *
- * Rejects with a {@link RaceError} if there are findings, and with another error if the sweep could not be run.
- *
- * ```js
- * await race((url) => redeem(url, 'token'), (url) => redeem(url, 'token'), { setup: (url) => issue(url, 'token') })
- * ```
- */
-export function race(a: RaceFunction, b: RaceFunction, options?: RaceOptions): Promise<Report>
-/** The same for one function: what does it leave if it dies, or has to try again? */
-export function race(a: RaceFunction, options?: RaceOptions): Promise<Report>
+export interface Race {
+  /**
+   * Runs `a` and `b` in every order with one preemption, cuts connections, lets keys expire and the server restart between any two
+   * commands, and asks whether some serial order gives the same.
+   *
+   * Rejects with a {@link RaceError} if there are findings, and with another error if the sweep could not be run.
+   *
+   * ```js
+   * await race((url) => redeem(url, 'token'), (url) => redeem(url, 'token'), { setup: (url) => issue(url, 'token') })
+   * ```
+   */
+  (a: RaceFunction, b: RaceFunction, options?: RaceOptions): Promise<Report>
+  /** The same for one function: what does it leave if it dies, or has to try again? */
+  (a: RaceFunction, options?: RaceOptions): Promise<Report>
+  /** The URL of the run in which it is asked for. */
+  readonly url: string
+  /** A stand-in for a client that the code under test keeps for good: in each run it is another one. */
+  client<Client extends object>(factory: (url: string) => Client): Client
+}
+
+export const race: Race
 
 export interface ServerOptions {
   /** 0, the default, takes a free one. */

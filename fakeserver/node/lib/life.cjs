@@ -14,6 +14,24 @@ class Life {
   #sockets = new Set()
   #abort = new AbortController()
   #over = false
+  #clients = new Map()
+
+  constructor(url) {
+    this.url = url
+  }
+
+  // The life in which this is called.
+  static current() {
+    const life = lives.getStore()
+    if (!life) throw new Error('no function of a race is running here')
+    return life
+  }
+
+  // The client that this life has of a maker.
+  clientOf(factory) {
+    if (!this.#clients.has(factory)) this.#clients.set(factory, factory(this.url))
+    return this.#clients.get(factory)
+  }
 
   // Aborted when the life ends before its function does.
   get signal() {
@@ -40,6 +58,7 @@ class Life {
       socket.destroy()
     }
     this.#sockets.clear()
+    this.#clients.clear()
   }
 
   // Whether a socket may connect. If so, it is this life's from now on.

@@ -40,6 +40,8 @@ function understood(a, b, options) {
     else if (role !== undefined && role !== null) throw new TypeError(`race: \`${ROLES[at]}\` must be a function that takes a URL`)
   }
   const args = ['sweep', '--host', [...roles.keys()].join(',')]
+  // Then every schedule has a twin with the roles exchanged, which need not be run.
+  if (a === b) args.push('--same')
   for (const [name, value] of Object.entries(rest)) {
     const flag = Object.hasOwn(FLAGS, name) ? FLAGS[name] : null
     if (!flag) throw new TypeError(`race: there is no option \`${name}\`, but ${[...HERE, ...Object.keys(FLAGS)].join(', ')}`)

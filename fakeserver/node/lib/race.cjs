@@ -46,6 +46,24 @@ function race(a, b, options) {
   })
 }
 
+// The URL of the run in which it is asked for.
+Object.defineProperty(race, 'url', { enumerable: true, get: () => Life.current().url })
+
+// A stand-in for a client that the code under test keeps for good: in each run it is another one.
+race.client = (factory) =>
+  new Proxy(
+    {},
+    {
+      get(_, name) {
+        const client = Life.current().clientOf(factory)
+        const value = Reflect.get(client, name, client)
+        return typeof value === 'function' ? value.bind(client) : value
+      },
+      set: (_, name, value) => Reflect.set(Life.current().clientOf(factory), name, value),
+      has: (_, name) => name in Life.current().clientOf(factory),
+    },
+  )
+
 class Sweep {
   #roles
   #settle
@@ -95,7 +113,7 @@ class Sweep {
 
   // Not awaited by anybody: the program may start the other role while this one runs.
   async #run({ role, run, url }) {
-    const life = new Life()
+    const life = new Life(url)
     const work = this.#roles.get(role)
     this.#open.set(role, { run, life })
     const answer = { status: 0, output: '' }

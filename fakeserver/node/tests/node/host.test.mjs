@@ -50,7 +50,7 @@ test('each role runs with the URL that it is given, and both programs at once', 
     return { role, list: [1, undefined] }
   }
   const roles = { setup: (url) => say(url, 'setup'), after: (url) => say(url, 'after').then(() => 'text') }
-  const report = await peer('clean', meet, meet, roles)
+  const report = await peer('clean', meet, (...given) => meet(...given), roles)
   assert.deepEqual(report.arguments, ['sweep', '--host', 'setup,a,b,after'])
   assert.equal(report.commands[0], 'setup')
   assert.deepEqual(report.commands.slice(1, 3).sort(), ['a', 'b'])
@@ -65,6 +65,11 @@ test('each role runs with the URL that it is given, and both programs at once', 
     ],
   )
   assert.equal(report.text, 'report with 0 findings')
+})
+
+test('two of the same are told, since every schedule has a twin then', async () => {
+  const report = await peer('clean', nothing, nothing)
+  assert.deepEqual(report.arguments, ['sweep', '--host', 'a,b', '--same'])
 })
 
 test('options become arguments', async () => {

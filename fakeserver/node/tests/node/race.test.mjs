@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { RaceError, race } from 'fakeserver'
+import { Redis } from 'ioredis'
 import operations from '../operations.cjs'
 
 const { clients, withIoredis } = operations
@@ -66,6 +67,21 @@ test('one that waits for the other gets its turn', async () => {
     })
   const report = await race(locked, locked, { only: 'isolation' })
   assert.ok(report.notes.some((note) => note.startsWith('B waits for A')), report.notes.join())
+})
+
+test('code that keeps its client for good has another one in each run', async () => {
+  assert.throws(() => race.url, /no function of a race is running here/)
+  const kept = race.client((url) => new Redis(url).on('error', () => {}))
+  const urls = new Set()
+  const add = async () => {
+    urls.add(race.url)
+    await new Promise((resolve) => setTimeout(resolve, 1))
+    await kept.set('n', Number(await kept.get('n')) + 1)
+  }
+  const report = await race(add, add, { only: 'isolation', check: false })
+  assert.deepEqual(schedules(report, 'isolation').slice(0, 1), ['isolation:a1'])
+  assert.equal(urls.size, 2)
+  assert.throws(() => kept.status, /no function of a race is running here/)
 })
 
 test('the same race twice finds the same by the same schedules', async () => {

@@ -9,6 +9,8 @@ export async function races(): Promise<Report> {
   try {
     await race(async (url) => url.length, (url, { role, signal }) => [url, role, signal.aborted])
     await race((url: string) => url, { only: ['crash', 'lost-reply'], setup: async () => {} })
+    const kept = race.client((url) => new URL(url))
+    await race(() => kept.port + race.url)
     // @ts-expect-error: a kind that there is not
     await race((url) => url, { only: 'isolatoin' })
     // @ts-expect-error: no function
