@@ -8,6 +8,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 import redis
 import redis.asyncio
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 import fakeserver
 
@@ -19,7 +21,7 @@ def connect(server, **options):
 
 
 def without_retries(server):
-    return connect(server, retry=redis.retry.Retry(redis.backoff.NoBackoff(), 0))
+    return connect(server, retry=Retry(NoBackoff(), 0))
 
 
 def test_a_server_runs_until_the_end_of_its_block():
@@ -84,7 +86,7 @@ def test_a_password_is_part_of_the_url():
     with fakeserver.Server(password="secret") as server:
         assert connect(server).ping() and server.dump() == ""
         with pytest.raises(redis.AuthenticationError):
-            redis.Redis(port=server.port).ping()
+            redis.Redis(port=server.port, retry=Retry(NoBackoff(), 0)).ping()
 
 
 def test_a_seed_makes_random_replies_the_same():

@@ -89,7 +89,7 @@ class Run:
             self._call()
         except Stopped as error:
             self.error = error
-            self.output = shown_error(error)
+            self.output = "Stopped"
         self._be_over()
         self.clients.clear()
         self._ended(self)
@@ -143,12 +143,15 @@ class Run:
     def _hunt(self, given_up: Callable[[Run], None]) -> None:
         self._thread.join(_GRACE)
         until = time.monotonic() + _PATIENCE
+        interval = _INTERVAL
         while self._thread.is_alive() and not self._is_over:
             if time.monotonic() > until:
                 given_up(self)
                 return
             self._interrupt()
-            self._thread.join(_INTERVAL)
+            self._thread.join(interval)
+            # What comes too soon after the last one hits those who deal with that.
+            interval *= 2
 
     def _interrupt(self, asyncio_only: bool = False) -> None:
         with self._lock:
@@ -180,6 +183,23 @@ def _sleep_unless_stopped(seconds: float) -> None:
         raise ValueError("sleep length must be non-negative")
     elif run.stopped.wait(seconds):
         raise Stopped
+
+
+@contextlib.contextmanager
+def deaths_unnoticed() -> Iterator[None]:
+    """Keeps silent of interruptions that come while a finalizer runs, which Python drops and tells of."""
+    hook = sys.unraisablehook
+
+    def hook_for_others(unraisable: Any) -> None:
+        if unraisable.exc_type is not Stopped:
+            hook(unraisable)
+
+    sys.unraisablehook = hook_for_others
+    try:
+        yield
+    finally:
+        if sys.unraisablehook is hook_for_others:
+            sys.unraisablehook = hook
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import tempfile
 import threading
@@ -13,7 +14,7 @@ from datetime import timedelta
 from typing import IO, Any, Callable, Union
 
 from ._program import ProgramError, program
-from ._role import Operation, Run, Stopped, current, sleeps_that_end
+from ._role import Operation, Run, Stopped, current, deaths_unnoticed, sleeps_that_end
 from .report import Report
 from .server import _millis, _millis_since_epoch
 
@@ -99,6 +100,8 @@ class Race:
         options = [str(word) for flag, value in flags.items() if value is not None for word in (flag, value)]
         options += [word for pattern in _words(ignore) for word in ("--ignore", pattern)]
         options += [word for pattern in _words(ignore_fields) for word in ("--ignore-field", pattern)]
+        if a is b:
+            options.append("--same")
         report = _Sweep(operations, options).run()
         if check:
             report.check()
@@ -189,7 +192,7 @@ class _Sweep:
 
     def run(self) -> Report:
         __tracebackhide__ = True
-        with tempfile.TemporaryFile() as errors, self._started(errors) as process, sleeps_that_end():
+        with tempfile.TemporaryFile() as errors, sleeps_that_end(), deaths_unnoticed(), self._started(errors) as process:
             self._process = process
             report = self._serve(process)
             status = process.wait()
@@ -231,7 +234,7 @@ class _Sweep:
     def _serve(self, process: subprocess.Popen[bytes]) -> Report | None:
         assert process.stdout is not None
         for line in process.stdout:
-            message = json.loads(line)
+            message = _message(line)
             todo = message["do"]
             if todo == "run":
                 self._begin(message["role"], message["run"], message["url"])
@@ -270,9 +273,17 @@ class _Sweep:
         self._process.kill()
 
 
+def _message(line: bytes) -> dict[str, Any]:
+    try:
+        return json.loads(line)
+    except ValueError:
+        raise SweepError(f"the sweep speaks another language: {line.decode(errors='replace')}") from None
+
+
+# The program says how it is called to replay a finding, which for functions is nothing.
+_REPLAY = re.compile(r"^( *replay) *$", re.MULTILINE)
+
+
 def _with_replays(text: str, report: dict[str, Any]) -> str:
-    schedules = [finding["schedule"] for finding in report.get("findings", [])]
-    if not schedules:
-        return text
-    hints = [f'    race(..., replay="{schedule}")' for schedule in schedules]
-    return "\n".join([text.rstrip("\n"), "", "To run one of these schedules alone:", *hints])
+    hints = (f'race(..., replay="{finding["schedule"]}")' for finding in report.get("findings", []))
+    return _REPLAY.sub(lambda line: f"{line[1]}     {next(hints, '')}".rstrip(), text)
