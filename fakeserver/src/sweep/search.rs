@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::SweepError;
 use super::conductor::{Conductor, Performance, Plan, Turn};
 use super::labels::{Habits, Labels};
-use super::outcome::{Mismatch, Outcome, Rules, Scope, differences};
+use super::outcome::{Clause, Mismatch, Outcome, Rules, Scope, differences};
 use super::program::Program;
 use super::report::{Ending, Reference};
 use super::schedule::{Act, Kind, Role, Schedule};
@@ -51,18 +51,19 @@ pub(super) fn prepare(
 ) -> Result<(), SweepError> {
     let mut links = BTreeMap::new();
     for (connection, request) in setup {
-        let link = match links.get(connection) {
-            Some(link) => *link,
-            None => {
-                let link = server.open().map_err(SweepError::Server)?;
-                links.insert(*connection, link);
-                link
-            }
+        let link = if let Some(link) = links.get(connection) {
+            *link
+        } else {
+            let link = server.open().map_err(SweepError::Server)?;
+            links.insert(*connection, link);
+            link
         };
         server.submit(link, request);
         while server.poll().is_some() {}
     }
-    links.into_values().for_each(|link| server.close(link));
+    for link in links.into_values() {
+        server.close(link);
+    }
     Ok(())
 }
 
@@ -197,7 +198,7 @@ impl Search {
         let mut twins = Vec::new();
         for turns in orders {
             let one = self.counted("serial", turns.clone(), None).await?;
-            self.refuse_broken_programs(&one)?;
+            refuse_broken_programs(&one)?;
             let other = self.counted("serial", turns.clone(), None).await?;
             self.habits.learn(&one.steps, &other.steps);
             self.references.insert(order_text(&turns), one.clone());
@@ -208,24 +209,6 @@ impl Search {
             self.rules.learn(&one, &other);
         }
         self.reference(&[]).await?;
-        Ok(())
-    }
-
-    /// A program that ends with an error before it has sent a command is not one to sweep.
-    fn refuse_broken_programs(&self, ran: &Ran) -> Result<(), SweepError> {
-        for role in [Role::A, Role::B] {
-            let Some(Some(ending)) = ran.endings.get(role.index()) else {
-                continue;
-            };
-            let spoke = ran.steps.iter().any(|step| step.role == Some(role));
-            if !spoke && !ending.status.is_success() {
-                let said = ran
-                    .complaint
-                    .clone()
-                    .unwrap_or_else(|| ending.output.clone());
-                return Err(SweepError::Mute { role, said });
-            }
-        }
         Ok(())
     }
 
@@ -319,6 +302,11 @@ impl Search {
     /// What a run gave, its random parts named.
     pub(super) fn outcome(&self, ran: &Ran) -> Outcome {
         let labels = Labels::of(&self.habits, &ran.steps, self.wall_seconds);
+        let labels = if self.rules.lacks(Clause::Owners) {
+            labels.without_owners()
+        } else {
+            labels
+        };
         Outcome::new(&ran.endings, &ran.snapshot, ran.labels.clone(), &labels)
     }
 
@@ -444,6 +432,9 @@ impl Search {
             if found.is_empty() && !ran.stuck {
                 return Ok(None);
             }
+            if self.rules.lacks(scope.clause(schedule.act)) {
+                return Ok(None);
+            }
             mismatches.push(found);
         }
         Ok(Some(Candidate {
@@ -558,6 +549,9 @@ impl Search {
                 self.skip(Kind::Isolation, 1);
                 continue;
             }
+            if self.rules.lacks(Clause::Conflicts) {
+                continue;
+            }
             let schedule = Schedule {
                 of,
                 point,
@@ -667,6 +661,36 @@ impl Search {
             }
         }
         Ok(())
+    }
+}
+
+/// A program that ends with an error before it has sent a command is not one to sweep.
+fn refuse_broken_programs(ran: &Ran) -> Result<(), SweepError> {
+    for role in [Role::A, Role::B] {
+        let Some(Some(ending)) = ran.endings.get(role.index()) else {
+            continue;
+        };
+        let spoke = ran.steps.iter().any(|step| step.role == Some(role));
+        if !spoke && !ending.status.is_success() {
+            let said = ran
+                .complaint
+                .clone()
+                .unwrap_or_else(|| ending.output.clone());
+            return Err(SweepError::Mute { role, said });
+        }
+    }
+    Ok(())
+}
+
+impl Scope {
+    /// The clause by which a schedule is judged.
+    fn clause(self, act: Act) -> Clause {
+        match (self, act) {
+            (_, Act::RunOther) => Clause::Again,
+            (_, Act::Expire | Act::ExpireAndRunOther) => Clause::Expiry,
+            (Scope::Whole, _) => Clause::Done,
+            (Scope::Remains { .. }, _) => Clause::AllOrNothing,
+        }
     }
 }
 
