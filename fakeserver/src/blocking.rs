@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::clock::Timestamp;
 use crate::command::Row;
+use crate::faults::Fault;
 use crate::keyspace::DbIndex;
 use crate::session::SessionId;
 use crate::value::Blob;
@@ -42,6 +43,8 @@ pub(crate) struct Blocked {
     pub needs_key: bool,
     /// Place in the order of arrival.
     pub ticket: u64,
+    /// What goes wrong with the answer.
+    pub fault: Option<Fault>,
 }
 
 /// Waiting clients by key.

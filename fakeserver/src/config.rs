@@ -36,6 +36,8 @@ pub struct Config {
     pub seed: u64,
     /// Whether keys are removed physically in the background once due (`DEBUG SET-ACTIVE-EXPIRE`).
     pub active_expire: bool,
+    /// Whether clients may call FAKE, by which a test in any language steers the server; not a setting of Redis.
+    pub admin: bool,
     /// Who may call DEBUG (`enable-debug-command`).
     pub enable_debug_command: Permission,
     /// Which events are published (`notify-keyspace-events`).
@@ -114,6 +116,7 @@ impl Default for Config {
             requirepass: Blob::default(),
             seed: 0,
             active_expire: true,
+            admin: false,
             enable_debug_command: Permission::No,
             notify_keyspace_events: Classes::default(),
             hash_max_listpack_entries: 512,

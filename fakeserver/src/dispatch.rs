@@ -22,7 +22,11 @@ impl Engine {
             return self.run_amid_script(id, request);
         }
         self.keyspace.set_now(self.now);
-        let reply = self.answer(id, request);
+        let reply = if self.control.faults.is_empty() {
+            self.answer(id, request)
+        } else {
+            self.answer_or_fail(id, request)
+        };
         // Redis publishes events while a command runs, so a client that listens hears some of them before its own reply.
         let reply = self.publish_around(id, reply);
         if let Some(session) = self.sessions.get_mut(&id) {
@@ -49,12 +53,15 @@ impl Engine {
         }
     }
 
-    fn answer(&mut self, id: SessionId, request: &Request) -> Reply {
+    pub(crate) fn answer(&mut self, id: SessionId, request: &Request) -> Reply {
         let named = lookup(request.name());
         let admitted =
             resolve_from(named, request).and_then(|row| self.admit(id, row, request).map(|()| row));
         let row = match admitted {
             Ok(row) => row,
+            Err(_) if named.is_none() && self.is_administered_by(request) => {
+                return self.administer(id, request);
+            }
             Err(error) => {
                 self.stats.rejected(find(request), &error);
                 return self.reject(id, named, error);
@@ -366,6 +373,7 @@ impl Engine {
             timeout_reply: wait.timeout_reply.unwrap_or(reply),
             needs_key: wait.needs_key,
             ticket: self.queues.ticket(),
+            fault: None,
         };
         self.queues.insert(id, &blocked);
         self.keyspace.has_waiters = true;
@@ -375,9 +383,9 @@ impl Engine {
 
     /// Ends the waiting of a client with the reply that its command has for that.
     pub(crate) fn time_out(&mut self, id: SessionId) {
-        if let Some(blocked) = self.unblock(id) {
-            self.send(id, blocked.timeout_reply);
-            self.resumed.push_back(id);
+        if let Some(mut blocked) = self.unblock(id) {
+            let reply = std::mem::replace(&mut blocked.timeout_reply, Reply::Nothing);
+            self.answer_waiting(id, blocked, reply);
         }
     }
 
@@ -448,8 +456,7 @@ impl Engine {
             if self.config.slowlog_log_slower_than == 0 {
                 self.log_slow(id, &blocked.request, Caller::Client, 0);
             }
-            self.send(id, reply);
-            self.resumed.push_back(id);
+            self.answer_waiting(id, blocked, reply);
         }
     }
 }

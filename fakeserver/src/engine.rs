@@ -11,6 +11,7 @@ use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::error::CommandError;
 use crate::eviction::EvictionPool;
+use crate::faults::Control;
 use crate::keyspace::{DbIndex, Keyspace};
 use crate::latency_events::LatencyEvents;
 use crate::pause::Pause;
@@ -61,6 +62,7 @@ pub struct Engine {
     pub(crate) out_of_memory: bool,
     pub(crate) eviction: EvictionPool,
     pub(crate) latency_events: LatencyEvents,
+    pub(crate) control: Control,
     pub(crate) sleep: Sleep,
     /// When idle clients are looked for next.
     idle_check_at: Option<Timestamp>,
@@ -120,6 +122,7 @@ impl Engine {
         let mut engine = Engine {
             keyspace: Keyspace::new(config.databases, config.seed),
             rng: fastrand::Rng::with_seed(config.seed),
+            control: Control::new(&config),
             config,
             sessions: HashMap::default(),
             queues: WaitQueues::default(),

@@ -25,9 +25,12 @@ pub mod value;
 pub mod wire;
 
 mod blocking;
+mod control;
 mod dispatch;
+mod dump;
 mod durations;
 mod eviction;
+mod faults;
 #[cfg(any(feature = "explore", feature = "sweep"))]
 mod footprint;
 mod latency_events;
@@ -56,6 +59,7 @@ mod turns;
 
 pub use clock::Clock;
 pub use config::Config;
+pub use control::Failure;
 pub use error::CommandError;
 #[cfg(feature = "net")]
 pub use server::StartError;

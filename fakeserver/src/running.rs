@@ -9,7 +9,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::clock::Timestamp;
+use crate::clock::{Clock, Timestamp};
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::session::{SessionId, Silence};
@@ -77,6 +77,12 @@ pub(crate) trait Interlude: fmt::Debug + Send + Sync {
 
     /// Whether the driver itself is to end, and waits for the script only.
     fn is_ending(&self) -> bool;
+
+    /// The clock behind all this, for whoever moves it.
+    fn clock(&self) -> &Clock;
+
+    /// Makes the driver ask anew when the engine wants to be woken: the clock was moved from within.
+    fn clock_moved(&self);
 }
 
 /// What becomes of a script that was interrupted.

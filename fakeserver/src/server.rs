@@ -75,7 +75,6 @@ impl Server {
         reply.unwrap_or(Reply::Nothing)
     }
 
-    #[cfg(feature = "redis")]
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
@@ -114,6 +113,14 @@ impl Builder {
     #[must_use]
     pub fn script_memory(mut self, bytes_max: usize) -> Builder {
         self.config.script_memory_max = bytes_max;
+        self
+    }
+
+    /// Whether clients may steer the server with `FAKE`: its clock, its faults. Off by default, when the word is as unknown as on
+    /// redis-server.
+    #[must_use]
+    pub fn admin(mut self, allowed: bool) -> Builder {
+        self.config.admin = allowed;
         self
     }
 

@@ -305,4 +305,15 @@ impl Interlude for Shared {
     fn is_ending(&self) -> bool {
         self.is_ending.load(Relaxed)
     }
+
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn clock_moved(&self) {
+        // Without a timer there is nobody to ask.
+        if self.timer_at.load(Relaxed) != i64::MIN {
+            self.timer_at.store(i64::MAX, Relaxed);
+        }
+    }
 }

@@ -22,6 +22,7 @@ mod debug_value;
 mod digest;
 mod dump;
 mod expire;
+mod fake;
 #[cfg(feature = "lua")]
 mod function;
 mod generic;
@@ -69,6 +70,7 @@ mod zset_pop;
 
 pub(crate) use args::Args;
 pub(crate) use call::{Caller, ControlCall, ReadCall, Words, WriteCall};
+pub(crate) use fake::error_text;
 pub use keys::{Access, KeySpec};
 pub(crate) use parameter::setting;
 pub use table::{Command, Flag, Group, Row, lookup, rows};

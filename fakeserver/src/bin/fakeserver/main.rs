@@ -3,14 +3,17 @@
 #[cfg(unix)]
 mod sweep;
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
 use fakeserver::config::Permission;
 use fakeserver::{Clock, Config, Server};
 use mimalloc::MiMalloc;
+use tokio::sync::Notify;
 
 // Lua and small values allocate all the time. The library leaves the choice to the program that it is in.
 #[global_allocator]
@@ -49,6 +52,15 @@ struct Options {
     /// Let the clock stand at so many milliseconds since the epoch
     #[arg(long, value_name = "MILLISECONDS")]
     frozen_clock: Option<i64>,
+    /// Let clients steer the server with FAKE: its clock, its faults, a dump; see FAKE HELP
+    #[arg(long)]
+    admin: bool,
+    /// End when standard input ends, and so with the process that holds its other end
+    #[arg(long)]
+    parent_stdin: bool,
+    /// Write the port to this file once the server can be reached
+    #[arg(long, value_name = "FILE")]
+    port_file: Option<PathBuf>,
 }
 
 #[cfg(unix)]
@@ -74,6 +86,7 @@ fn main() -> ExitCode {
         .port(options.port)
         .bind(options.bind)
         .seed(seed)
+        .admin(options.admin)
         .script_instructions(options.script_instructions)
         .script_memory(options.script_memory);
     if let Some(password) = &options.password {
@@ -83,7 +96,7 @@ fn main() -> ExitCode {
         builder = builder.clock(Clock::frozen_at(millis));
     }
     match builder.try_start() {
-        Ok(server) => run(&server, options.bind),
+        Ok(server) => run(&server, &options),
         Err(error) => {
             eprintln!("fakeserver: {error}");
             ExitCode::from(2)
@@ -91,9 +104,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(server: &Server, bind: IpAddr) -> ExitCode {
-    let address = SocketAddr::new(bind, server.port());
-    match serve_until_asked_to_end(server, address) {
+fn run(server: &Server, options: &Options) -> ExitCode {
+    match serve_until_asked_to_end(server, options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("fakeserver: {error}");
@@ -103,16 +115,18 @@ fn run(server: &Server, bind: IpAddr) -> ExitCode {
 }
 
 #[cfg(unix)]
-fn serve_until_asked_to_end(server: &Server, address: SocketAddr) -> io::Result<()> {
+fn serve_until_asked_to_end(server: &Server, options: &Options) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     runtime()?.block_on(async {
         // Whoever reads the ready line may send a signal at once, so the handlers come first.
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
-        say_ready(address)?;
+        let orphaned = orphaned(options);
+        say_ready(server, options)?;
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            () = orphaned.notified() => {}
             () = server.until_shutdown() => {}
         }
         Ok(())
@@ -120,10 +134,12 @@ fn serve_until_asked_to_end(server: &Server, address: SocketAddr) -> io::Result<
 }
 
 #[cfg(not(unix))]
-fn serve_until_asked_to_end(server: &Server, address: SocketAddr) -> io::Result<()> {
+fn serve_until_asked_to_end(server: &Server, options: &Options) -> io::Result<()> {
     runtime()?.block_on(async {
-        say_ready(address)?;
+        let orphaned = orphaned(options);
+        say_ready(server, options)?;
         tokio::select! {
+            () = orphaned.notified() => Ok(()),
             result = tokio::signal::ctrl_c() => result,
             () = server.until_shutdown() => Ok(()),
         }
@@ -136,11 +152,41 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
         .build()
 }
 
+/// Is notified when standard input ends, if that is to be the end.
+fn orphaned(options: &Options) -> Arc<Notify> {
+    let orphaned = Arc::new(Notify::new());
+    if options.parent_stdin {
+        let ended = Arc::clone(&orphaned);
+        std::thread::spawn(move || {
+            // What is sent means nothing, and an input that cannot be read has ended.
+            let mut bytes = [0; 1024];
+            while matches!(io::stdin().read(&mut bytes), Ok(1..)) {}
+            ended.notify_one();
+        });
+    }
+    orphaned
+}
+
 /// Tells whoever started the program that it can connect now.
-fn say_ready(address: SocketAddr) -> io::Result<()> {
+fn say_ready(server: &Server, options: &Options) -> io::Result<()> {
+    let address = SocketAddr::new(options.bind, server.port());
+    if let Some(path) = &options.port_file {
+        write_whole(path, &format!("{}\n", address.port())).map_err(|error| {
+            let path = path.display();
+            io::Error::new(error.kind(), format!("cannot write {path}: {error}"))
+        })?;
+    }
     let mut out = io::stdout().lock();
     writeln!(out, "Ready: redis://{address}")?;
     out.flush()
+}
+
+/// Writes a file that is there with all its text or not at all, for those who wait for it.
+fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(format!(".{}", std::process::id()));
+    std::fs::write(&unfinished, text)?;
+    std::fs::rename(&unfinished, path)
 }
 
 /// The standard library's hash maps are seeded by the operating system, which is as good as a seed gets here.
