@@ -6,7 +6,7 @@ const client = createClient({ url: process.env.REDIS_URL, socket: { reconnectStr
 client.on("error", (error) => console.error(error.message));
 await client.connect();
 
-await client.hSet(`sessions:${user}`, device, JSON.stringify({ device }));
+await client.hSet(`devices:${user}`, device, JSON.stringify({ device }));
 
 console.log(`${device} is signed in`);
 await client.close();
