@@ -15,7 +15,6 @@ use super::schedule::{Act, Role, Schedule};
 use super::stage::Stage;
 use super::step::{Step, is_quiet};
 use super::upstream::{Delivery, Link, Upstream};
-use crate::clock::Timestamp;
 use crate::error::CommandError;
 use crate::footprint::{SessionState, Static};
 use crate::wire::{Limits, Protocol, Reply, Request, RequestDecoder, encode};
@@ -37,12 +36,12 @@ const TIME_STEPS_MAX: usize = 1000;
 const STEPS_MAX: usize = 100_000;
 
 /// What happens in a run, one after the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// A program runs, to its end if nothing interrupts it.
     Run(Role),
-    /// Time goes on until then, and keys expire.
-    Pass(Timestamp),
+    /// Time goes on until a key expires.
+    Expire,
     /// The server loses its keys.
     Wipe,
 }
@@ -64,8 +63,6 @@ pub(super) struct Performance {
     pub(super) complaint: Option<String>,
     /// Whether the interruption took place.
     pub(super) interrupted: bool,
-    /// To which time the interruption moved the clock.
-    pub(super) expired_at: Option<Timestamp>,
     /// The programs wait for each other, or for nothing.
     pub(super) stuck: bool,
 }
@@ -169,7 +166,6 @@ impl<'a> Conductor<'a> {
                 labels: BTreeSet::new(),
                 complaint: None,
                 interrupted: false,
-                expired_at: None,
                 stuck: false,
             },
         }
@@ -252,7 +248,7 @@ impl<'a> Conductor<'a> {
                     self.current = Some(role);
                 }
             }
-            Some(Turn::Pass(at)) => self.pass_until(at),
+            Some(Turn::Expire) => self.expire(),
             Some(Turn::Wipe) => self.wipe(),
         }
         Ok(true)
@@ -403,7 +399,7 @@ impl<'a> Conductor<'a> {
             return;
         };
         step.changed = changed;
-        step.mortal = self.upstream.next_expiry().is_some();
+        step.mortal = self.upstream.has_mortals();
         let refused = step.reply.as_ref().is_some_and(Reply::is_error);
         if let (Some(role), Some(_)) = (step.role, step.point) {
             let polls = &mut self.actors[role.index()].polls;
@@ -553,14 +549,7 @@ impl<'a> Conductor<'a> {
     }
 
     fn expire(&mut self) {
-        if let Some(at) = self.upstream.next_expiry() {
-            self.performance.expired_at = Some(at);
-            self.pass_until(at);
-        }
-    }
-
-    fn pass_until(&mut self, at: Timestamp) {
-        let keys = self.upstream.pass_until(at);
+        let keys = self.upstream.expire();
         if keys.is_empty() {
             return;
         }
