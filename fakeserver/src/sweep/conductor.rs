@@ -15,6 +15,7 @@ use super::schedule::{Act, Role, Schedule};
 use super::stage::Stage;
 use super::step::{Step, is_quiet};
 use super::upstream::{Delivery, Link, Upstream};
+use crate::clock::Timestamp;
 use crate::error::CommandError;
 use crate::footprint::{SessionState, Static};
 use crate::wire::{Limits, Protocol, Reply, Request, RequestDecoder, encode};
@@ -36,12 +37,12 @@ const TIME_STEPS_MAX: usize = 1000;
 const STEPS_MAX: usize = 100_000;
 
 /// What happens in a run, one after the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Turn {
     /// A program runs, to its end if nothing interrupts it.
     Run(Role),
-    /// Time goes on until a key expires.
-    Expire,
+    /// Time goes on until then, and keys expire.
+    Pass(Timestamp),
     /// The server loses its keys.
     Wipe,
 }
@@ -63,6 +64,8 @@ pub(super) struct Performance {
     pub(super) complaint: Option<String>,
     /// Whether the interruption took place.
     pub(super) interrupted: bool,
+    /// To which time the interruption moved the clock.
+    pub(super) expired_at: Option<Timestamp>,
     /// The programs wait for each other, or for nothing.
     pub(super) stuck: bool,
 }
@@ -166,6 +169,7 @@ impl<'a> Conductor<'a> {
                 labels: BTreeSet::new(),
                 complaint: None,
                 interrupted: false,
+                expired_at: None,
                 stuck: false,
             },
         }
@@ -248,7 +252,7 @@ impl<'a> Conductor<'a> {
                     self.current = Some(role);
                 }
             }
-            Some(Turn::Expire) => self.expire(),
+            Some(Turn::Pass(at)) => self.pass_until(at),
             Some(Turn::Wipe) => self.wipe(),
         }
         Ok(true)
@@ -399,7 +403,7 @@ impl<'a> Conductor<'a> {
             return;
         };
         step.changed = changed;
-        step.mortal = self.upstream.has_mortals();
+        step.mortal = self.upstream.next_expiry().is_some();
         let refused = step.reply.as_ref().is_some_and(Reply::is_error);
         if let (Some(role), Some(_)) = (step.role, step.point) {
             let polls = &mut self.actors[role.index()].polls;
@@ -549,7 +553,14 @@ impl<'a> Conductor<'a> {
     }
 
     fn expire(&mut self) {
-        let keys = self.upstream.expire();
+        if let Some(at) = self.upstream.next_expiry() {
+            self.performance.expired_at = Some(at);
+            self.pass_until(at);
+        }
+    }
+
+    fn pass_until(&mut self, at: Timestamp) {
+        let keys = self.upstream.pass_until(at);
         if keys.is_empty() {
             return;
         }

@@ -76,6 +76,7 @@ pub(super) struct Ran {
     pub(super) labels: BTreeSet<String>,
     pub(super) complaint: Option<String>,
     pub(super) interrupted: bool,
+    pub(super) expired_at: Option<Timestamp>,
     pub(super) stuck: bool,
 }
 
@@ -119,7 +120,7 @@ pub(super) struct Search {
     pub(super) runs: BTreeMap<&'static str, usize>,
     pub(super) skipped: BTreeMap<&'static str, usize>,
     pub(super) notes: BTreeSet<String>,
-    references: BTreeMap<String, Ran>,
+    references: BTreeMap<Vec<Turn>, Ran>,
     /// Whether A does not end unless B runs.
     a_needs_b: bool,
 }
@@ -128,7 +129,7 @@ pub(super) struct Search {
 pub(super) fn order_text(turns: &[Turn]) -> String {
     let name = |turn: &Turn| match turn {
         Turn::Run(role) => role.to_string(),
-        Turn::Expire => "keys expire".to_owned(),
+        Turn::Pass(_) => "keys expire".to_owned(),
         Turn::Wipe => "the data is lost".to_owned(),
     };
     let names: Vec<_> = turns.iter().map(name).collect();
@@ -208,7 +209,7 @@ impl Search {
             }
             let other = self.counted("serial", turns.clone(), None).await?;
             self.habits.learn(&one.steps, &other.steps);
-            self.references.insert(order_text(&turns), one.clone());
+            self.references.insert(turns.clone(), one.clone());
             twins.push((one, other));
         }
         for (one, other) in twins {
@@ -246,12 +247,11 @@ impl Search {
 
     /// The run of an order of turns, kept once it was run.
     pub(super) async fn reference(&mut self, turns: &[Turn]) -> Result<Ran, SweepError> {
-        let key = order_text(turns);
-        if let Some(ran) = self.references.get(&key) {
+        if let Some(ran) = self.references.get(turns) {
             return Ok(ran.clone());
         }
         let ran = self.counted("serial", turns.to_vec(), None).await?;
-        self.references.insert(key, ran.clone());
+        self.references.insert(turns.to_vec(), ran.clone());
         Ok(ran)
     }
 
@@ -261,10 +261,10 @@ impl Search {
         if self.has_b {
             orders.extend([vec![A, B], vec![B, A]]);
         }
-        orders.retain(|turns| self.references.contains_key(&order_text(turns)));
+        orders.retain(|turns| self.references.contains_key(turns));
         for turns in orders {
             let fresh = self.counted("check", turns.clone(), None).await?;
-            if let Some(old) = self.references.get(&order_text(&turns)).cloned() {
+            if let Some(old) = self.references.get(&turns).cloned() {
                 self.habits.learn(&old.steps, &fresh.steps);
                 let (old, fresh) = (self.outcome(&old), self.outcome(&fresh));
                 self.rules.learn(&old, &fresh);
@@ -313,6 +313,7 @@ impl Search {
             labels,
             complaint,
             interrupted,
+            expired_at,
             stuck,
         } = performance;
         Ok(Ran {
@@ -322,6 +323,7 @@ impl Search {
             labels,
             complaint,
             interrupted,
+            expired_at,
             stuck,
         })
     }
@@ -339,8 +341,8 @@ impl Search {
 
     /// The serial orders' outcomes, for the report.
     pub(super) fn shown_references(&self) -> Vec<Reference> {
-        let shown = |(order, ran): (&String, &Ran)| Reference {
-            order: order.clone(),
+        let shown = |(turns, ran): (&Vec<Turn>, &Ran)| Reference {
+            order: order_text(turns),
             outcome: self.outcome(ran).shown(),
         };
         self.references.iter().map(shown).collect()
@@ -412,28 +414,33 @@ impl Search {
                 status(ran) == status(&reference)
             }
         };
-        let with_expiry = |turns: &[Turn]| -> Vec<Vec<Turn>> {
-            let at = |place: usize| {
-                let mut turns = turns.to_vec();
-                turns.insert(place, Turn::Expire);
-                turns
-            };
-            std::iter::once(turns.to_vec())
-                .chain((0..=turns.len()).map(at))
-                .collect()
+        // The interrupted program may seem to have run before or after what happened.
+        let around = |event: Turn| {
+            let own = Turn::Run(of);
+            vec![
+                [before.clone(), vec![own, event]].concat(),
+                [before.clone(), vec![event, own]].concat(),
+            ]
         };
         Ok(match (schedule.act, succeeded) {
             (Act::RunOther, _) => (vec![vec![A, B], vec![B, A]], Scope::Whole),
-            (Act::ExpireAndRunOther, _) => {
-                let orders = [with_expiry(&[A, B]), with_expiry(&[B, A])].concat();
+            (Act::ExpireAndRunOther | Act::Expire, _) => {
+                let Some(expiry) = ran.expired_at.map(Turn::Pass) else {
+                    return Ok((vec![whole], Scope::Whole));
+                };
+                let (own, rival) = (Turn::Run(of), Turn::Run(of.rival()));
+                let orders = match schedule.act {
+                    Act::Expire => around(expiry),
+                    // The other one ran when the keys had expired.
+                    _ => vec![
+                        vec![own, expiry, rival],
+                        vec![expiry, own, rival],
+                        vec![expiry, rival, own],
+                    ],
+                };
                 (orders, Scope::Whole)
             }
-            (Act::Expire, _) => (with_expiry(&whole), Scope::Whole),
-            (Act::RestartEmpty, true) => {
-                let mut orders = vec![[whole.clone(), vec![Turn::Wipe]].concat()];
-                orders.push([before, vec![Turn::Wipe, Turn::Run(of)]].concat());
-                (orders, Scope::Whole)
-            }
+            (Act::RestartEmpty, true) => (around(Turn::Wipe), Scope::Whole),
             (Act::RestartEmpty, false) => {
                 let lost = [before, vec![Turn::Wipe]].concat();
                 let orders = vec![lost.clone(), [lost, vec![Turn::Run(of)]].concat()];
@@ -454,7 +461,7 @@ impl Search {
         let mut mismatches = Vec::new();
         let mut seen = BTreeSet::new();
         for turns in &orders {
-            if !seen.insert(order_text(turns)) {
+            if !seen.insert(turns.clone()) {
                 continue;
             }
             let reference = self.reference(turns).await?;
