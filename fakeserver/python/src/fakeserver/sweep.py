@@ -275,7 +275,8 @@ class _Sweep:
 
 def _message(line: bytes) -> dict[str, Any]:
     try:
-        return json.loads(line)
+        message: dict[str, Any] = json.loads(line)
+        return message
     except ValueError:
         raise SweepError(f"the sweep speaks another language: {line.decode(errors='replace')}") from None
 
