@@ -461,7 +461,9 @@ impl<'a> Conductor<'a> {
             .filter(|(_, other)| other.link.is_some_and(|link| !self.upstream.is_open(link)))
             .map(|(id, _)| *id)
             .collect();
-        shut.into_iter().for_each(|id| self.close(id));
+        for id in shut {
+            self.close(id);
+        }
     }
 
     fn close(&mut self, id: ConnectionId) {
@@ -481,7 +483,9 @@ impl<'a> Conductor<'a> {
             .filter(|(_, connection)| whose(connection.role))
             .map(|(id, _)| *id)
             .collect();
-        ids.into_iter().for_each(|id| self.close(id));
+        for id in ids {
+            self.close(id);
+        }
     }
 
     /// Does what the schedule wants at this point.
@@ -802,7 +806,9 @@ impl<'a> Conductor<'a> {
         }
         let mut ending = ended.ending;
         if actor.dead {
+            // What it said until then depends on how fast it was.
             ending.status = Status::Other("killed".to_owned());
+            ending.output.clear();
         }
         actor.ended = Some(ending.clone());
         self.performance.endings[ended.role.index()].get_or_insert(ending);

@@ -115,6 +115,15 @@ impl Labels {
         labels
     }
 
+    /// The same names for all: what is random is random.
+    pub(super) fn without_owners(mut self) -> Labels {
+        let names = self.wholes.iter_mut().map(|(_, name)| name);
+        for name in names.chain(self.atoms.values_mut()) {
+            "<random>".clone_into(name);
+        }
+        self
+    }
+
     fn name(&mut self, word: &[u8], part: Part, role: Role, counts: &mut [usize]) {
         let mut next = || {
             let count = counts.get_mut(role.index()).map_or(0, |count| {

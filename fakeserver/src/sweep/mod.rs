@@ -20,6 +20,7 @@ mod cause;
 mod conductor;
 mod doors;
 mod frame;
+mod html;
 mod labels;
 mod outcome;
 mod polls;
@@ -40,6 +41,8 @@ mod view;
 
 #[cfg(test)]
 mod samples;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -85,6 +88,16 @@ pub enum SweepError {
         role: Role,
         /// What it said.
         said: String,
+    },
+    /// A program does not end by itself.
+    #[error(
+        "{role} does not end by itself ({order}): a worker has to stop when there is nothing left to do"
+    )]
+    Endless {
+        /// Which.
+        role: Role,
+        /// In which serial order.
+        order: String,
     },
     /// The host of the programs.
     #[error(transparent)]
@@ -272,10 +285,10 @@ impl Sweep {
     }
 
     /// A role that whoever started this process runs: it is told on standard output and answers on standard input, a JSON object
-    /// a line.
+    /// a line. The name is for the report.
     #[must_use]
-    pub fn hosted(self, role: Role) -> Sweep {
-        self.program(role, Program::Hosted)
+    pub fn hosted(self, role: Role, name: impl Into<String>) -> Sweep {
+        self.program(role, Program::Hosted(name.into()))
     }
 
     /// Which kinds of schedules to try.
@@ -426,7 +439,7 @@ impl Sweep {
             .programs
             .iter()
             .flatten()
-            .any(|program| matches!(program, Program::Hosted))
+            .any(|program| matches!(program, Program::Hosted(_)))
         {
             listen_to_host(&stage);
         }
@@ -507,18 +520,16 @@ impl Sweep {
         for candidate in candidates {
             let schedule = candidate.schedule;
             let ran = search
-                .counted("check", Search::turns_of(schedule), Some(schedule))
+                .counted("check", search.turns_of(schedule), Some(schedule))
                 .await?;
-            match search.judge(schedule, ran).await? {
-                Some(again) => kept.push(Candidate {
+            if let Some(again) = search.judge(schedule, ran).await? {
+                kept.push(Candidate {
                     also: candidate.also,
                     ..again
-                }),
-                None => {
-                    let note =
-                        format!("{schedule} looked wrong once and right when it was run again");
-                    search.notes.insert(note);
-                }
+                });
+            } else {
+                let note = format!("{schedule} looked wrong once and right when it was run again");
+                search.notes.insert(note);
             }
         }
         Ok(kept)
@@ -665,21 +676,26 @@ impl Report {
         text::text(self)
     }
 
-    /// Hands the report to the host of the programs, as its last line.
+    /// The report as a page of its own, for a browser.
+    pub fn html(&self) -> String {
+        html::html(self)
+    }
+
+    /// Hands the report and a text for its readers to the host of the programs, as the last line.
     ///
     /// # Errors
     /// Standard output cannot be written to.
-    pub fn tell_host(&self) -> io::Result<()> {
+    pub fn tell_host(&self, text: &str) -> io::Result<()> {
         #[derive(Serialize)]
         struct Last<'a> {
             r#do: &'static str,
             report: &'a Report,
-            text: String,
+            text: &'a str,
         }
         program::tell(&Last {
             r#do: "report",
             report: self,
-            text: self.text(),
+            text,
         })
     }
 }

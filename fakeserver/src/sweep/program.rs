@@ -34,8 +34,8 @@ pub(super) enum Program {
     Process(Vec<String>),
     /// A function of this process, on a thread.
     Closure(Closure),
-    /// A function of whoever started the sweep.
-    Hosted,
+    /// A function of whoever started the sweep, and its name.
+    Hosted(String),
 }
 
 impl Program {
@@ -44,7 +44,7 @@ impl Program {
         match self {
             Program::Process(words) => words.clone(),
             Program::Closure(_) => vec!["(closure)".to_owned()],
-            Program::Hosted => vec!["(hosted)".to_owned()],
+            Program::Hosted(name) => vec![name.clone()],
         }
     }
 
@@ -227,7 +227,7 @@ pub(super) fn start(
                 source,
             })?;
         }
-        Program::Hosted => {
+        Program::Hosted(_) => {
             running.is_hosted = true;
             order(&Order::Run {
                 role: role.name(),

@@ -47,7 +47,7 @@ impl Report {
     }
 }
 
-/// The programs of a sweep, as command lines; one that a test runs itself is `(hosted)`.
+/// The programs of a sweep, as command lines; one that a test runs itself has a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Programs {
     /// The one that is held.
@@ -157,7 +157,7 @@ pub struct Finding {
     pub cause: Option<Cause>,
     /// What would help, if a rule knows.
     pub repair: Option<Repair>,
-    /// A command that runs the schedule again.
+    /// A command that runs the schedule again; empty if the programs are no command lines.
     pub replay: String,
     /// Whether a real server gives the same.
     pub confirmed: Option<Confirmed>,

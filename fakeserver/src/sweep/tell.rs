@@ -104,12 +104,12 @@ pub(super) fn shown_step(step: &Step, labels: &Labels) -> ShownStep {
 /// A finding in one line.
 pub(super) fn title(candidate: &Candidate, labels: &Labels) -> String {
     let Schedule { of, point, act } = candidate.schedule;
-    let at = candidate
-        .ran
-        .steps
-        .iter()
-        .find(|step| step.role == Some(of) && step.point == Some(point))
-        .map(|step| short(&command_text(&step.request, labels)));
+    let command = |point: usize| {
+        let is_it = |step: &&Step| step.role == Some(of) && step.point == Some(point);
+        let step = candidate.ran.steps.iter().find(is_it);
+        step.map(|step| short(&command_text(&step.request, labels)))
+    };
+    let at = command(point);
     let place = match at {
         Some(command) => format!("before {of}'s {command}"),
         None => format!("before command {point} of {of}"),
@@ -122,7 +122,10 @@ pub(super) fn title(candidate: &Candidate, labels: &Labels) -> String {
         Act::RunOther => {
             format!("{other} runs {place}, and no serial order gives what comes of it")
         }
-        Act::Die => format!("{of} dies {place}: neither nothing nor everything is done"),
+        Act::Die => {
+            let last = point.checked_sub(1).and_then(command).unwrap_or_default();
+            format!("{of} dies after its {last}: neither nothing nor everything is done")
+        }
         Act::LoseReply => {
             let command = place.trim_start_matches("before ");
             format!(

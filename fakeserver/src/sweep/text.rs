@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use crate::sweep::report::{Finding, Programs, Report, ShownStep};
 use crate::sweep::view::{
-    Comparison, Facet, Mark, Row, column_head, comparison, connection, mark, rows, told_cause,
-    told_same,
+    Comparison, Facet, Mark, Row, also, column_head, comparison, connection, mark, rows,
+    told_cause, told_same,
 };
 
 /// Columns that a line has at most, but for command lines, which must stay whole.
@@ -22,9 +22,6 @@ const VALUE_LEN_MAX: usize = 160;
 
 /// Outcomes that would be right, shown side by side at most.
 const ORDER_COUNT_MAX: usize = 3;
-
-/// Other schedules with the same outcome that are named.
-const ALSO_COUNT_MAX: usize = 8;
 
 /// Characters of a folded command at most.
 const LOCAL_LEN_MAX: usize = 40;
@@ -56,16 +53,8 @@ pub(crate) fn text(report: &Report) -> String {
 fn head(out: &mut String, finding: &Finding) {
     field(out, "kind", &plain(&finding.kind));
     field(out, "schedule", &plain(&finding.schedule));
-    if let Some(also) = finding.also.get(..ALSO_COUNT_MAX.min(finding.also.len())) {
-        let more = finding.also.len() - also.len();
-        let more = if more > 0 {
-            format!(" and {more} more")
-        } else {
-            String::new()
-        };
-        if !also.is_empty() {
-            field(out, "also", &format!("{}{more}", plain(&also.join(", "))));
-        }
+    if let Some(also) = also(finding) {
+        field(out, "also", &plain(&also));
     }
     for label in &finding.outcome.labels {
         field(out, "note", &plain(label));
@@ -87,7 +76,9 @@ fn advice(out: &mut String, finding: &Finding) {
     };
     field(out, "confirmed", &confirmed);
     // In one piece, so that it can be copied.
-    line(out, &format!("  replay     {}", plain(&finding.replay)));
+    if !finding.replay.is_empty() {
+        line(out, &format!("  replay     {}", plain(&finding.replay)));
+    }
 }
 
 /// The steps, a column for each program, in the order in which the server saw them.
@@ -222,7 +213,7 @@ fn outcomes(out: &mut String, finding: &Finding) {
     if !comparison.facets.iter().any(|facet: &Facet| facet.is_wrong) {
         line(
             out,
-            "  Each of these is right in some order, all of them together are not.",
+            "  Each of these is in some outcome that is right, but in none are all of them.",
         );
     }
     if let Some(same) = told_same(&comparison) {

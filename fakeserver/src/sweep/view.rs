@@ -12,6 +12,9 @@ const ROW_COUNT_MAX: usize = 48;
 /// So many rows around one that matters are shown in any case.
 const ROWS_AROUND: usize = 3;
 
+/// Other schedules with the same outcome that are named.
+const ALSO_COUNT_MAX: usize = 8;
+
 /// Commands that clients send to set a connection up, or to see whether it lives. Their arguments tell a reader nothing.
 const HANDSHAKE: [&str; 10] = [
     "ASKING", "AUTH", "CLIENT", "COMMAND", "ECHO", "HELLO", "INFO", "PING", "READONLY", "SELECT",
@@ -42,6 +45,8 @@ impl Row<'_> {
 pub(crate) enum Mark {
     /// What was read, and believed later.
     Read,
+    /// What was done and believed to last, as a lock that was taken.
+    Relied,
     /// What made it untrue.
     Written,
     /// What was done in the belief.
@@ -53,6 +58,7 @@ impl Mark {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Mark::Read => "read",
+            Mark::Relied => "relied on",
             Mark::Written => "written",
             Mark::Overwritten => "overwritten",
         }
@@ -63,10 +69,26 @@ impl Mark {
 pub(crate) fn mark(finding: &Finding, at: usize) -> Option<Mark> {
     let cause = finding.cause.as_ref()?;
     match at {
-        _ if at == cause.read => Some(Mark::Read),
+        _ if at == cause.read => match finding.steps.get(at) {
+            Some(step) if step.access == "write" => Some(Mark::Relied),
+            _ => Some(Mark::Read),
+        },
         _ if at == cause.written => Some(Mark::Written),
         _ if cause.overwritten == Some(at) => Some(Mark::Overwritten),
         _ => None,
+    }
+}
+
+/// Other schedules with the same outcome, the first of them named.
+pub(crate) fn also(finding: &Finding) -> Option<String> {
+    let (named, rest) = finding
+        .also
+        .split_at_checked(ALSO_COUNT_MAX)
+        .unwrap_or((&finding.also, &[]));
+    match (named, rest) {
+        ([], _) => None,
+        (_, []) => Some(named.join(", ")),
+        _ => Some(format!("{} and {} more", named.join(", "), rest.len())),
     }
 }
 
@@ -89,7 +111,8 @@ pub(crate) fn told_cause(finding: &Finding) -> Option<String> {
     let read = who(cause.read)?;
     let written = who(cause.written)?;
     Some(format!(
-        "{read} read {}, {written} changed it, {end}",
+        "{read} {} {}, {written} changed it, {end}",
+        mark(finding, cause.read).map_or("read", Mark::word),
         cause.key
     ))
 }
@@ -272,7 +295,8 @@ pub(crate) fn comparison(finding: &Finding) -> Comparison {
     let mut orders: Vec<(String, &Shown)> = Vec::new();
     for reference in &finding.expected {
         let known = orders.iter_mut().find(|(_, outcome)| {
-            facts(outcome).map(|(_, fact)| fact) == facts(&reference.outcome).map(|(_, fact)| fact)
+            endings(outcome).map(|(_, fact)| fact)
+                == endings(&reference.outcome).map(|(_, fact)| fact)
                 && outcome.keys == reference.outcome.keys
         });
         match known {
@@ -288,10 +312,10 @@ pub(crate) fn comparison(finding: &Finding) -> Comparison {
 }
 
 fn compare_endings(comparison: &mut Comparison, finding: &Finding, orders: &[(String, &Shown)]) {
-    for (index, (at, here)) in facts(&finding.outcome).into_iter().enumerate() {
+    for (index, (at, here)) in endings(&finding.outcome).into_iter().enumerate() {
         let expected: Vec<Option<String>> = orders
             .iter()
-            .map(|(_, outcome)| facts(outcome).into_iter().nth(index))
+            .map(|(_, outcome)| endings(outcome).into_iter().nth(index))
             .map(|fact| fact.and_then(|(_, fact)| fact))
             .collect();
         if expected.iter().all(|fact| *fact == here) {
@@ -341,7 +365,7 @@ fn compare_keys(comparison: &mut Comparison, finding: &Finding, orders: &[(Strin
 }
 
 /// What can be said of the programs' ends, always in the same order.
-fn facts(outcome: &Shown) -> [(&'static str, Option<String>); 6] {
+pub(crate) fn endings(outcome: &Shown) -> [(&'static str, Option<String>); 6] {
     let status = |ending: &Option<Ending>| {
         ending.as_ref().map(|ending| match &ending.status {
             Status::Code(code) => code.to_string(),
@@ -378,6 +402,11 @@ fn key_name((db, key): (usize, &str)) -> String {
     } else {
         format!("{key} in database {db}")
     }
+}
+
+/// A key for readers, and its value.
+pub(crate) fn key_line(key: &ShownKey) -> (String, String) {
+    (key_name((key.db, &key.key)), key_value(key))
 }
 
 fn key_fact(outcome: &Shown, (db, name): (usize, &str)) -> String {

@@ -52,6 +52,9 @@ pub(crate) struct SweepOptions {
     /// Write the report as JSON; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write the report as a page for a browser
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Do not print the report
     #[arg(long)]
     quiet: bool,
@@ -70,10 +73,10 @@ pub(crate) struct SweepOptions {
     /// Where the server's clock stands, in milliseconds since the epoch; now by default
     #[arg(long, value_name = "MILLISECONDS")]
     clock: Option<i64>,
-    /// Roles that whoever started the sweep runs: setup, a, b, after (for test frameworks)
-    #[arg(long, value_name = "ROLE", value_delimiter = ',', value_parser = role)]
-    host: Vec<Role>,
-    /// -- PROGRAM_A ARGUMENTS... [-- PROGRAM_B ARGUMENTS...]
+    /// Roles that whoever started the sweep runs: setup, a, b, after (for test frameworks), and their names
+    #[arg(long, value_name = "ROLE[=NAME]", value_delimiter = ',', value_parser = hosted)]
+    host: Vec<(Role, String)>,
+    /// `-- A ARGUMENTS... [-- B ARGUMENTS...]`: the two programs
     #[arg(last = true, value_name = "PROGRAMS")]
     programs: Vec<String>,
 }
@@ -107,9 +110,11 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-fn role(text: &str) -> Result<Role, String> {
-    let found = Role::ALL.into_iter().find(|role| role.name() == text);
-    found.ok_or_else(|| "the roles are setup, a, b, after".to_owned())
+fn hosted(text: &str) -> Result<(Role, String), String> {
+    let (role, name) = text.split_once('=').unwrap_or((text, "(hosted)"));
+    let found = Role::ALL.into_iter().find(|known| known.name() == role);
+    let role = found.ok_or("the roles are setup, a, b, after")?;
+    Ok((role, name.to_owned()))
 }
 
 /// Sweeps, prints, and says by its exit status whether something was found.
@@ -129,17 +134,19 @@ fn sweep(options: &SweepOptions) -> Result<bool, String> {
     let told = |error: SweepError| error.to_string();
     if let Some(schedule) = options.replay {
         let replayed = sweep.replay(schedule).map_err(told)?;
-        let is_right = replayed.report.is_clean();
-        print(&replayed.to_string())?;
-        write_report(options, &replayed.report)?;
-        return Ok(is_right);
+        return tell(options, &replayed.report, &replayed.to_string());
     }
     let report = sweep.run().map_err(told)?;
-    write_report(options, &report)?;
+    tell(options, &report, &report.text())
+}
+
+/// Hands out the report; whether it is clean.
+fn tell(options: &SweepOptions, report: &Report, text: &str) -> Result<bool, String> {
+    write_report(options, report)?;
     if !options.host.is_empty() {
-        report.tell_host().map_err(|error| error.to_string())?;
+        report.tell_host(text).map_err(|error| error.to_string())?;
     } else if !options.quiet {
-        print(&report.text())?;
+        print(text)?;
     }
     Ok(report.is_clean())
 }
@@ -184,8 +191,8 @@ fn configured(options: &SweepOptions) -> Result<Sweep, String> {
             sweep = sweep.command(role, words);
         }
     }
-    for role in &options.host {
-        sweep = sweep.hosted(*role);
+    for (role, name) in &options.host {
+        sweep = sweep.hosted(*role, name);
     }
     let programs: Vec<&[String]> = options
         .programs
@@ -194,7 +201,7 @@ fn configured(options: &SweepOptions) -> Result<Sweep, String> {
         .collect();
     let free = [Role::A, Role::B]
         .into_iter()
-        .filter(|role| !options.host.contains(role));
+        .filter(|role| options.host.iter().all(|(hosted, _)| hosted != role));
     let free: Vec<_> = free.collect();
     if programs.len() > free.len() {
         return Err(format!(
@@ -271,13 +278,14 @@ fn print(text: &str) -> Result<(), String> {
 }
 
 fn write_report(options: &SweepOptions, report: &Report) -> Result<(), String> {
-    let Some(path) = &options.json else {
-        return Ok(());
-    };
-    if path == Path::new("-") {
-        return print(&report.to_json());
+    if let Some(path) = &options.html {
+        write(path, &report.html())?;
     }
-    write(path, &report.to_json())
+    match &options.json {
+        Some(path) if path == Path::new("-") => print(&report.to_json()),
+        Some(path) => write(path, &report.to_json()),
+        None => Ok(()),
+    }
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
