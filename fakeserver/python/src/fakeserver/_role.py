@@ -38,6 +38,12 @@ class Operation:
         self.function = function
         self.takes_url = _takes_url(role, function)
 
+    @property
+    def name(self) -> str:
+        """What a reader knows it by."""
+        name = getattr(self.function, "__name__", type(self.function).__name__)
+        return "a lambda" if name == "<lambda>" else name
+
     def call(self, url: str) -> Any:
         return self.function(url) if self.takes_url else self.function()
 
@@ -50,8 +56,7 @@ def _takes_url(role: str, function: Callable[..., Any]) -> bool:
     required = [
         parameter
         for parameter in parameters
-        if parameter.default is parameter.empty
-        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        if parameter.default is parameter.empty and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
     by_name = [parameter for parameter in required if parameter.kind is parameter.KEYWORD_ONLY]
     if len(required) > 1 or by_name:

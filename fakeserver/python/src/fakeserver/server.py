@@ -212,9 +212,7 @@ def _await_ready(process: subprocess.Popen[bytes]) -> int:
     if line.startswith("Ready: redis://"):
         return int(line.rpartition(":")[2])
     process.wait()
-    raise ProgramError(
-        f"the server ended with status {process.returncode} instead of starting; it says why on standard error"
-    )
+    raise ProgramError(f"the server ended with status {process.returncode} instead of starting; it says why on standard error")
 
 
 def _stop(process: subprocess.Popen[bytes], owner: int) -> None:
