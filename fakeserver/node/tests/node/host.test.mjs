@@ -163,6 +163,17 @@ test('a connection that is left open is closed, and its client hears nothing', a
   assert.equal(heard, 0)
 })
 
+test('a client that is closing hears that it is closed', async () => {
+  const closed = []
+  await peer('one', async (url) => {
+    const client = new Redis(url, { enableReadyCheck: false, disableClientInfo: true })
+    closed.push(new Promise((resolve) => client.once('end', resolve)))
+    await client.set('k', 'v')
+    client.disconnect()
+  })
+  await closed[0]
+})
+
 test('a run that has been answered is not stopped', async () => {
   const report = await peer('crossed', nothing)
   assert.deepEqual(report.answers.map(({ run, status }) => [run, status]), [[1, 0], [2, 0]])
