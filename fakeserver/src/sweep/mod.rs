@@ -89,6 +89,16 @@ pub enum SweepError {
         /// What it said.
         said: String,
     },
+    /// A program does not end by itself.
+    #[error(
+        "{role} does not end by itself ({order}): a worker has to stop when there is nothing left to do"
+    )]
+    Endless {
+        /// Which.
+        role: Role,
+        /// In which serial order.
+        order: String,
+    },
     /// The host of the programs.
     #[error(transparent)]
     Host(#[from] HostError),
@@ -510,7 +520,7 @@ impl Sweep {
         for candidate in candidates {
             let schedule = candidate.schedule;
             let ran = search
-                .counted("check", Search::turns_of(schedule), Some(schedule))
+                .counted("check", search.turns_of(schedule), Some(schedule))
                 .await?;
             if let Some(again) = search.judge(schedule, ran).await? {
                 kept.push(Candidate {
@@ -664,6 +674,11 @@ impl Report {
     /// The report for a terminal.
     pub fn text(&self) -> String {
         text::text(self)
+    }
+
+    /// The report as a page of its own, for a browser.
+    pub fn html(&self) -> String {
+        html::html(self)
     }
 
     /// Hands the report and a text for its readers to the host of the programs, as the last line.

@@ -7,7 +7,7 @@ use super::conductor::{Conductor, Performance, Plan, Turn};
 use super::labels::{Habits, Labels};
 use super::outcome::{Clause, Mismatch, Outcome, Rules, Scope, differences};
 use super::program::Program;
-use super::report::{Ending, Reference};
+use super::report::{Ending, Reference, Status};
 use super::schedule::{Act, Kind, Role, Schedule};
 use super::seen::Seen;
 use super::snapshot::{self, Snapshot};
@@ -120,6 +120,8 @@ pub(super) struct Search {
     pub(super) skipped: BTreeMap<&'static str, usize>,
     pub(super) notes: BTreeSet<String>,
     references: BTreeMap<String, Ran>,
+    /// Whether A does not end unless B runs.
+    a_needs_b: bool,
 }
 
 /// The text by which an order of turns is known, `A, then B`.
@@ -167,6 +169,7 @@ impl Search {
             skipped: BTreeMap::new(),
             notes: BTreeSet::new(),
             references: BTreeMap::new(),
+            a_needs_b: false,
         }
     }
 
@@ -199,6 +202,10 @@ impl Search {
         for turns in orders {
             let one = self.counted("serial", turns.clone(), None).await?;
             refuse_broken_programs(&one)?;
+            if one.stuck {
+                self.refuse_endless_programs(&turns, &one)?;
+                continue;
+            }
             let other = self.counted("serial", turns.clone(), None).await?;
             self.habits.learn(&one.steps, &other.steps);
             self.references.insert(order_text(&turns), one.clone());
@@ -210,6 +217,25 @@ impl Search {
         }
         self.reference(&[]).await?;
         Ok(())
+    }
+
+    /// A that needs B to end is swept with B in front of it; programs that do not end by themselves cannot be swept.
+    fn refuse_endless_programs(&mut self, turns: &[Turn], ran: &Ran) -> Result<(), SweepError> {
+        if self.has_b && turns == [A] {
+            self.a_needs_b = true;
+            let note = "A does not end without B: its faults are tried behind B".to_owned();
+            self.notes.insert(note);
+            return Ok(());
+        }
+        let is_endless = |role: &Role| {
+            let ending = ran.endings.get(role.index()).and_then(Option::as_ref);
+            ending.is_some_and(|ending| matches!(ending.status, Status::Other(_)))
+        };
+        let role = [Role::A, Role::B].into_iter().find(is_endless);
+        Err(SweepError::Endless {
+            role: role.unwrap_or(Role::A),
+            order: order_text(turns),
+        })
     }
 
     /// The same programs, learned habits and rules on another server, on which nothing was run yet.
@@ -235,6 +261,7 @@ impl Search {
         if self.has_b {
             orders.extend([vec![A, B], vec![B, A]]);
         }
+        orders.retain(|turns| self.references.contains_key(&order_text(turns)));
         for turns in orders {
             let fresh = self.counted("check", turns.clone(), None).await?;
             if let Some(old) = self.references.get(&order_text(&turns)).cloned() {
@@ -319,21 +346,28 @@ impl Search {
         self.references.iter().map(shown).collect()
     }
 
-    /// The turns in which a program is interrupted by something else than the other one: A begins, B follows A.
-    pub(super) fn context(of: Role) -> Vec<Turn> {
-        match of {
-            Role::B => vec![A, B],
-            _ => vec![A],
+    /// The turns in which a program is interrupted by something else than the other one: A begins, B follows, unless A cannot do
+    /// without B.
+    pub(super) fn context(&self, of: Role) -> Vec<Turn> {
+        [self.before(of), vec![Turn::Run(of)]].concat()
+    }
+
+    /// The turns in front of the program's own.
+    fn before(&self, of: Role) -> Vec<Turn> {
+        match (of, self.a_needs_b) {
+            (Role::B, false) => vec![A],
+            (Role::A, true) => vec![B],
+            _ => Vec::new(),
         }
     }
 
     /// The turns of a schedule.
-    pub(super) fn turns_of(schedule: Schedule) -> Vec<Turn> {
+    pub(super) fn turns_of(&self, schedule: Schedule) -> Vec<Turn> {
         match schedule.act {
             Act::RunOther | Act::ExpireAndRunOther => {
                 vec![Turn::Run(schedule.of), Turn::Run(schedule.of.rival())]
             }
-            _ => Search::context(schedule.of),
+            _ => self.context(schedule.of),
         }
     }
 
@@ -342,7 +376,7 @@ impl Search {
         &mut self,
         schedule: Schedule,
     ) -> Result<Option<Ran>, SweepError> {
-        let (purpose, turns) = (schedule.act.kind().name(), Search::turns_of(schedule));
+        let (purpose, turns) = (schedule.act.kind().name(), self.turns_of(schedule));
         let ran = self.counted(purpose, turns, Some(schedule)).await?;
         if !ran.interrupted {
             self.notes.insert(format!(
@@ -360,11 +394,8 @@ impl Search {
         ran: &Ran,
     ) -> Result<(Vec<Vec<Turn>>, Scope), SweepError> {
         let of = schedule.of;
-        let whole = Search::context(of);
-        let before = match of {
-            Role::B => vec![A],
-            _ => vec![],
-        };
+        let whole = self.context(of);
+        let before = self.before(of);
         let remains = Scope::Remains { of };
         let succeeded = match schedule.act {
             Act::RunOther | Act::Expire | Act::ExpireAndRunOther => true,
@@ -450,7 +481,7 @@ impl Search {
     pub(super) async fn confirms(&mut self, candidate: &Candidate) -> Result<bool, SweepError> {
         let schedule = candidate.schedule;
         let ran = self
-            .counted("confirm", Search::turns_of(schedule), Some(schedule))
+            .counted("confirm", self.turns_of(schedule), Some(schedule))
             .await?;
         let (_, scope) = self.right_orders(schedule, &ran).await?;
         let (there, here) = (self.outcome(&ran), self.outcome(&candidate.ran));
@@ -469,7 +500,7 @@ impl Search {
             .map(|step| step.seen(of))
             .collect();
         if act == Act::Die {
-            let base = own_steps(&self.reference(&Search::context(of)).await?, of);
+            let base = own_steps(&self.reference(&self.context(of)).await?, of);
             let missing = base
                 .get(point..)
                 .unwrap_or_default()
@@ -567,7 +598,7 @@ impl Search {
 
     /// The program dies behind each command that changed something.
     async fn crash(&mut self, of: Role, found: &mut Vec<Candidate>) -> Result<(), SweepError> {
-        let base = own_steps(&self.reference(&Search::context(of)).await?, of);
+        let base = own_steps(&self.reference(&self.context(of)).await?, of);
         for (point, piece) in pieces(&base) {
             if piece.iter().any(|step| step.changed) {
                 let act = Act::Die;
@@ -586,7 +617,7 @@ impl Search {
         resets: bool,
         found: &mut Vec<Candidate>,
     ) -> Result<(), SweepError> {
-        let base = own_steps(&self.reference(&Search::context(of)).await?, of);
+        let base = own_steps(&self.reference(&self.context(of)).await?, of);
         let starts = std::iter::once(0).chain(points(&base));
         let starts: Vec<_> = starts.filter(|point| *point < base.len()).collect();
         for (at, point) in starts.iter().enumerate() {
@@ -608,7 +639,7 @@ impl Search {
 
     /// Keys expire between two commands, and the other program runs then.
     async fn expire(&mut self, of: Role, found: &mut Vec<Candidate>) -> Result<(), SweepError> {
-        let base = own_steps(&self.reference(&Search::context(of)).await?, of);
+        let base = own_steps(&self.reference(&self.context(of)).await?, of);
         let (mut same_until, mut same_with_other) = (None, None);
         for (point, piece) in pieces(&base) {
             if !piece.last().is_some_and(|step| step.mortal) {
@@ -642,7 +673,7 @@ impl Search {
 
     /// The server or its connections go and come back between two commands.
     async fn restart(&mut self, of: Role, found: &mut Vec<Candidate>) -> Result<(), SweepError> {
-        let base = own_steps(&self.reference(&Search::context(of)).await?, of);
+        let base = own_steps(&self.reference(&self.context(of)).await?, of);
         for point in points(&base) {
             let rest = base.get(point..).unwrap_or_default();
             let calls_now = rest.first().is_some_and(Step::calls_by_hash);

@@ -180,6 +180,12 @@ fn cases() -> Vec<(Clause, Sweep)> {
                 })
                 .b(count_by_get_and_set),
         ),
+    ]
+}
+
+/// The same for faults instead of preemptions.
+fn fault_cases() -> Vec<(Clause, Sweep)> {
+    vec![
         (
             Clause::AllOrNothing,
             Sweep::new()
@@ -219,7 +225,10 @@ fn cases() -> Vec<(Clause, Sweep)> {
         ),
         (
             Clause::Again,
-            sweep().a(count_by_get_and_set).b(count_by_get_and_set),
+            Sweep::new()
+                .only([Kind::Isolation])
+                .a(count_by_get_and_set)
+                .b(count_by_get_and_set),
         ),
     ]
 }
@@ -234,7 +243,7 @@ fn take_first_in_wrong_order(url: &str) -> io::Result<()> {
 
 #[test]
 fn each_clause_of_the_judge_is_needed() {
-    for (clause, sweep) in cases() {
+    for (clause, sweep) in cases().into_iter().chain(fault_cases()) {
         let whole = found(&sweep);
         assert!(!whole.is_empty(), "{clause:?}: the fault is not found");
         let mut weakened = sweep.clone();
@@ -397,6 +406,19 @@ fn a_program_that_waits_lets_the_other_go_on() {
         "{:?}",
         report.notes
     );
+}
+
+#[test]
+fn a_consumer_s_faults_are_tried_behind_its_producer() {
+    let consume = quietly(&["BLPOP jobs 0", "INCR done"]);
+    let produce = quietly(&["RPUSH jobs j"]);
+    let sweep = Sweep::new().only([Kind::Crash]).a(consume).b(produce);
+    assert_eq!(found(&sweep), ["crash:a1"]);
+    let alone = Sweep::new().a(quietly(&["BLPOP jobs 0"]));
+    assert!(matches!(
+        alone.run(),
+        Err(SweepError::Endless { role: Role::A, .. })
+    ));
 }
 
 #[test]

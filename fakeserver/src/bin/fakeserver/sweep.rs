@@ -52,6 +52,9 @@ pub(crate) struct SweepOptions {
     /// Write the report as JSON; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write the report as a page for a browser
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Do not print the report
     #[arg(long)]
     quiet: bool,
@@ -275,13 +278,14 @@ fn print(text: &str) -> Result<(), String> {
 }
 
 fn write_report(options: &SweepOptions, report: &Report) -> Result<(), String> {
-    let Some(path) = &options.json else {
-        return Ok(());
-    };
-    if path == Path::new("-") {
-        return print(&report.to_json());
+    if let Some(path) = &options.html {
+        write(path, &report.html())?;
     }
-    write(path, &report.to_json())
+    match &options.json {
+        Some(path) if path == Path::new("-") => print(&report.to_json()),
+        Some(path) => write(path, &report.to_json()),
+        None => Ok(()),
+    }
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
