@@ -51,7 +51,7 @@ test('each role runs with the URL that it is given, and both programs at once', 
   }
   const roles = { setup: (url) => say(url, 'setup'), after: (url) => say(url, 'after').then(() => 'text') }
   const report = await peer('clean', meet, (...given) => meet(...given), roles)
-  assert.deepEqual(report.arguments, ['sweep', '--host', 'setup,a,b,after'])
+  assert.deepEqual(report.arguments, ['sweep', '--host', 'setup,a=meet,b,after'])
   assert.equal(report.commands[0], 'setup')
   assert.deepEqual(report.commands.slice(1, 3).sort(), ['a', 'b'])
   assert.equal(report.commands[3], 'after')
@@ -69,13 +69,13 @@ test('each role runs with the URL that it is given, and both programs at once', 
 
 test('two of the same are told, since every schedule has a twin then', async () => {
   const report = await peer('clean', nothing, nothing)
-  assert.deepEqual(report.arguments, ['sweep', '--host', 'a,b', '--same'])
+  assert.deepEqual(report.arguments, ['sweep', '--host', 'a=nothing,b=nothing', '--same'])
 })
 
 test('options become arguments', async () => {
   const options = { only: ['isolation', 'crash'], compare: 'shape', compareOutput: false, ignore: 'job:*', ignoreFields: ['h:at', 'h:id'], healsWithin: 5000, timeLimit: 1500, patience: 100, seed: 7n, clock: new Date(1000), replay: 'isolation:a2' }
   const report = await peer('one', nothing, options)
-  const expected = 'sweep --host a --only isolation,crash --compare shape --output ignore --ignore job:* --ignore-field h:at --ignore-field h:id --heals-within 5 --time-limit 1.5 --patience 100 --seed 7 --clock 1000 --replay isolation:a2'
+  const expected = 'sweep --host a=nothing --only isolation,crash --compare shape --output ignore --ignore job:* --ignore-field h:at --ignore-field h:id --heals-within 5 --time-limit 1.5 --patience 100 --seed 7 --clock 1000 --replay isolation:a2'
   assert.equal(report.arguments.join(' '), expected)
 })
 
