@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 
-use super::outcome::Clause;
+use super::rules::Clause;
 use super::*;
 
 /// A client that speaks inline commands and reads one-line replies and bulk strings.
