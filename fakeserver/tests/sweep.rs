@@ -52,9 +52,8 @@ fn scratch(name: &str) -> PathBuf {
 
 /// The setup as one word.
 fn setup() -> String {
-    format!(
-        "bash -c 'exec 3<>/dev/tcp/{{host}}/{{port}}; printf \"SET stock 1\\r\\n\" >&3; read -r reply <&3'"
-    )
+    "bash -c 'exec 3<>/dev/tcp/{host}/{port}; printf \"SET stock 1\\r\\n\" >&3; read -r reply <&3'"
+        .to_owned()
 }
 
 #[test]

@@ -114,7 +114,6 @@ pub(super) struct Search {
     pub(super) rules: Rules,
     pub(super) habits: Habits,
     pub(super) has_b: bool,
-    pub(super) has_after: bool,
     /// Whether B is the same program as A, so that what holds for one holds for the other.
     pub(super) is_symmetric: bool,
     /// The machine's time when the sweep began, in seconds: times near it are left out.
@@ -160,7 +159,6 @@ impl Search {
         let is_symmetric = is_process && words(Role::A) == words(Role::B);
         Search {
             has_b: stage.program(Role::B).is_some(),
-            has_after: stage.program(Role::After).is_some(),
             is_symmetric,
             stage,
             source,
@@ -283,7 +281,7 @@ impl Search {
     ) -> Result<Ran, SweepError> {
         *self.runs.entry(purpose).or_default() += 1;
         let mut turns = turns;
-        if self.has_after {
+        if self.stage.program(Role::After).is_some() {
             turns.push(Turn::Run(Role::After));
         }
         let ran = self.run_on_new_server(turns, interruption).await?;
