@@ -93,6 +93,14 @@ pub enum SweepError {
         /// In which serial order.
         order: String,
     },
+    /// Equal runs end in different ways.
+    #[error(
+        "the programs end with another status each time ({order}): there is nothing to compare with"
+    )]
+    Unsteady {
+        /// In which serial order.
+        order: String,
+    },
     /// The host of the programs.
     #[error(transparent)]
     Host(#[from] HostError),

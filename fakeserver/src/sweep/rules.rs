@@ -14,6 +14,8 @@ use crate::value::glob;
 pub(super) enum Scope {
     /// Everything.
     Whole,
+    /// Everything but keys that go by themselves soon: the program succeeded although a connection broke.
+    Healed,
     /// Not how the interrupted program ended, since it was killed or failed; and no keys that go by themselves soon.
     Remains { of: Role },
 }

@@ -45,7 +45,8 @@ impl Sweep {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let millis = self.clock_millis.unwrap_or(wall.as_millis() as i64);
-        let stage = Stage::new(self.programs.clone(), self.limits).map_err(SweepError::Listen)?;
+        let stage = Stage::new(self.programs.clone(), self.limits, wall.as_secs_f64())
+            .map_err(SweepError::Listen)?;
         if self
             .programs
             .iter()
@@ -60,13 +61,7 @@ impl Sweep {
             setup: Vec::new(),
         };
         let rules = self.rules.clone();
-        let mut search = Search::new(
-            stage,
-            Box::new(EmbeddedSource),
-            origin,
-            rules,
-            wall.as_secs_f64(),
-        );
+        let mut search = Search::new(stage, Box::new(EmbeddedSource), origin, rules);
         search.is_symmetric |= self.is_symmetric;
         let remote = self.remote()?;
         search.set_up().await?;
@@ -76,7 +71,7 @@ impl Sweep {
             Some(schedule) => match search.try_schedule(schedule).await? {
                 None => (Vec::new(), None),
                 Some(ran) => {
-                    let labels = Labels::of(&search.habits, &ran.steps, search.wall_seconds);
+                    let labels = Labels::of(&search.habits, &ran.steps, search.stage.wall_seconds);
                     let steps = ran
                         .steps
                         .iter()
@@ -151,7 +146,11 @@ impl Sweep {
         search: &mut Search,
         candidate: &Candidate,
     ) -> Result<Finding, SweepError> {
-        let labels = Labels::of(&search.habits, &candidate.ran.steps, search.wall_seconds);
+        let labels = Labels::of(
+            &search.habits,
+            &candidate.ran.steps,
+            search.stage.wall_seconds,
+        );
         let steps = candidate
             .ran
             .steps

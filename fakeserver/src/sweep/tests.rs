@@ -471,6 +471,31 @@ fn what_cannot_be_swept_is_an_error() {
 }
 
 #[test]
+fn one_bad_run_is_forgiven() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let failing = |fails: fn(usize) -> bool| {
+        let runs = AtomicUsize::new(0);
+        move |url: &str| -> Result<(), String> {
+            Client::open(url)
+                .and_then(|mut c| c.ask("GET n"))
+                .map_err(|e| e.to_string())?;
+            if fails(runs.fetch_add(1, Ordering::Relaxed)) {
+                Err("not today".to_owned())
+            } else {
+                Ok(())
+            }
+        }
+    };
+    let only = || Sweep::new().only([Kind::Crash]);
+    let report = only().a(failing(|run| run == 0)).run().unwrap();
+    assert!(
+        report.is_clean() && report.left_out.is_empty(),
+        "{}",
+        report.text()
+    );
+}
+
+#[test]
 fn a_panic_is_a_failure_of_its_program() {
     let panics = |url: &str| -> io::Result<()> {
         Client::open(url)?.ask("GET n")?;

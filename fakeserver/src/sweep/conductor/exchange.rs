@@ -91,7 +91,8 @@ impl Conductor<'_> {
         let refused = step.reply.as_ref().is_some_and(Reply::is_error);
         if let (Some(role), Some(_)) = (step.role, step.point) {
             let polls = &mut self.actors[role.index()].polls;
-            polls.note(&step.request, step.reply.as_ref(), changed);
+            let now = self.stage.wall_seconds;
+            polls.note(&step.request, step.reply.as_ref(), changed, now);
         }
         if let Some(connection) = self.connections.get_mut(&id) {
             let was_local = connection.session.is_queueing();

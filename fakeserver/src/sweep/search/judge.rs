@@ -62,13 +62,13 @@ impl Search {
                 };
                 (orders, Scope::Whole)
             }
-            (Act::RestartEmpty, true) => (around(Turn::Wipe), Scope::Whole),
+            (Act::RestartEmpty, true) => (around(Turn::Wipe), Scope::Healed),
             (Act::RestartEmpty, false) => {
                 let lost = [before, vec![Turn::Wipe]].concat();
                 let orders = vec![lost.clone(), [lost, vec![Turn::Run(of)]].concat()];
                 (orders, remains)
             }
-            (_, true) => (vec![whole], Scope::Whole),
+            (_, true) => (vec![whole], Scope::Healed),
             (_, false) => (vec![before, whole], remains),
         })
     }
@@ -157,7 +157,7 @@ impl Scope {
         match (self, act) {
             (_, Act::RunOther) => Clause::Again,
             (_, Act::Expire | Act::ExpireAndRunOther) => Clause::Expiry,
-            (Scope::Whole, _) => Clause::Done,
+            (Scope::Whole | Scope::Healed, _) => Clause::Done,
             (Scope::Remains { .. }, _) => Clause::AllOrNothing,
         }
     }

@@ -20,6 +20,9 @@ use crate::sweep::step::Step;
 use crate::sweep::upstream::{Embedded, Upstream};
 use crate::wire::Request;
 
+/// How often an order is run until two runs end alike.
+const EQUAL_RUNS_MAX: usize = 4;
+
 /// What the server of each run begins with.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
@@ -116,8 +119,6 @@ pub(super) struct Search {
     pub(super) has_b: bool,
     /// Whether B is the same program as A, so that what holds for one holds for the other.
     pub(super) is_symmetric: bool,
-    /// The machine's time when the sweep began, in seconds: times near it are left out.
-    pub(super) wall_seconds: f64,
     pub(super) runs: BTreeMap<&'static str, usize>,
     pub(super) skipped: BTreeMap<&'static str, usize>,
     pub(super) notes: BTreeSet<String>,
@@ -152,7 +153,6 @@ impl Search {
         source: Box<dyn Source>,
         origin: Origin,
         rules: Rules,
-        wall_seconds: f64,
     ) -> Search {
         let words = |role| stage.program(role).map(Program::words);
         let is_process = matches!(stage.program(Role::A), Some(Program::Process(_)));
@@ -165,7 +165,6 @@ impl Search {
             origin,
             rules,
             habits: Habits::default(),
-            wall_seconds,
             runs: BTreeMap::new(),
             skipped: BTreeMap::new(),
             notes: BTreeSet::new(),
@@ -207,7 +206,7 @@ impl Search {
                 self.refuse_endless_programs(&turns, &one)?;
                 continue;
             }
-            let other = self.counted("serial", turns.clone(), None).await?;
+            let (one, other) = self.equal_runs(&turns, one).await?;
             self.habits.learn(&one.steps, &other.steps);
             self.references.insert(turns.clone(), one.clone());
             twins.push((one, other));
@@ -218,6 +217,25 @@ impl Search {
         }
         self.reference(&[]).await?;
         Ok(())
+    }
+
+    /// Two runs of an order in which the programs end alike: one run may have failed for reasons of its own.
+    async fn equal_runs(&mut self, turns: &[Turn], first: Ran) -> Result<(Ran, Ran), SweepError> {
+        let states = |ran: &Ran| {
+            let endings = ran.endings.each_ref();
+            endings.map(|ending| ending.as_ref().map(|ending| ending.status.clone()))
+        };
+        let mut runs = vec![first];
+        while runs.len() < EQUAL_RUNS_MAX {
+            let next = self.counted("serial", turns.to_vec(), None).await?;
+            if let Some(same) = runs.iter().position(|run| states(run) == states(&next)) {
+                return Ok((runs.swap_remove(same), next));
+            }
+            runs.push(next);
+        }
+        Err(SweepError::Unsteady {
+            order: order_text(turns),
+        })
     }
 
     /// A that needs B to end is swept with B in front of it; programs that do not end by themselves cannot be swept.
@@ -330,7 +348,7 @@ impl Search {
 
     /// What a run gave, its random parts named.
     pub(super) fn outcome(&self, ran: &Ran) -> Outcome {
-        let labels = Labels::of(&self.habits, &ran.steps, self.wall_seconds);
+        let labels = Labels::of(&self.habits, &ran.steps, self.stage.wall_seconds);
         let labels = if self.rules.lacks(Clause::Owners) {
             labels.without_owners()
         } else {
