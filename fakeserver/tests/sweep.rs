@@ -181,6 +181,11 @@ fn a_bad_command_line_is_refused_with_a_reason() {
         (&["--host", "c"], &[], "the roles are setup, a, b, after"),
         (&[], &["exit 7"], "A fails before it sends a command"),
         (
+            &["--only", "crash"],
+            &["ask GET n; exit $(($$ % 200 + 1))"],
+            "end with another status each time",
+        ),
+        (
             &["--json", "/no/such/folder/x"],
             &["ask GET n"],
             "cannot write",
