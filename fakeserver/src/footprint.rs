@@ -178,6 +178,14 @@ fn from_row(row: &'static Row, request: &Request) -> Footprint {
     match (row.group(), row.name()) {
         (Group::Scripting, "EVALSHA" | "EVALSHA_RO") => footprint.add(SCRIPT_CACHE, Access::Read),
         (Group::Scripting, "EVAL" | "EVAL_RO") => footprint.add(SCRIPT_CACHE, Access::Write),
+        (Group::Scripting, "SCRIPT") => {
+            let subcommand = request.get(1).unwrap_or_default().to_ascii_uppercase();
+            match subcommand.as_slice() {
+                b"LOAD" => footprint.add(SCRIPT_CACHE, Access::Write),
+                b"EXISTS" => footprint.add(SCRIPT_CACHE, Access::Read),
+                _ => {}
+            }
+        }
         (Group::Scripting, "FCALL" | "FCALL_RO") => footprint.add(FUNCTIONS, Access::Write),
         (Group::PubSub, name) if !hears_of_keys(name, request) => {
             footprint.add(CHANNELS, Access::Write);
@@ -297,6 +305,17 @@ mod tests {
         ] {
             assert!(of(events).conflicts(&set), "{events:?}");
         }
+    }
+
+    #[test]
+    fn a_script_is_loaded_for_those_who_call_it() {
+        let session = SessionState::default();
+        let of = |words: &[&str]| footprint(&session, words);
+        let load = of(&["SCRIPT", "LOAD", "return 1"]);
+        assert!(load.conflicts(&of(&["EVALSHA", "f", "0"])));
+        assert!(load.conflicts(&of(&["script", "exists", "f"])));
+        assert!(!load.conflicts(&of(&["SET", "k", "v"])));
+        assert!(of(&["SCRIPT", "FLUSH"]).conflicts(&of(&["SET", "k", "v"])));
     }
 
     #[test]

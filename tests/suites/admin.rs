@@ -509,3 +509,35 @@ fn the_same_faults_are_there_from_rust() {
     assert_eq!(next(&mut raw), "closed");
     assert_eq!(server.dump(), "db 0\n\"k\" string \"2\"\n");
 }
+
+#[test]
+fn connections_without_a_socket_break_too() {
+    let server = Server::new();
+    let (mut blocking, mut other) = (server.connection(), server.connection());
+    let incr = redis::cmd("INCR").arg("k").to_owned();
+    let is_broken =
+        |result: redis::RedisResult<i64>| result.is_err_and(|error| error.is_io_error());
+    server.fail("INCR").drop_after();
+    assert!(is_broken(incr.query(&mut blocking)));
+    assert!(is_broken(incr.query(&mut blocking)), "it stays closed");
+    assert_eq!(incr.query(&mut other), Ok(2));
+    server.fail("INCR").drop_before();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let mut connection = server.async_connection();
+        assert!(is_broken(incr.query_async(&mut connection).await));
+        server.fail("BLPOP").drop_after();
+        let mut waiting = server.async_connection();
+        let blpop = redis::cmd("BLPOP").arg("list").arg(0).to_owned();
+        let pushed = async {
+            tokio::time::sleep(SILENCE).await;
+            server.command(["RPUSH", "list", "job"])
+        };
+        let (popped, _) = tokio::join!(blpop.query_async(&mut waiting), pushed);
+        assert!(is_broken(popped));
+    });
+    assert_eq!(server.dump(), "db 0\n\"k\" string \"2\"\n");
+}

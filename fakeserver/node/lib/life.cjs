@@ -49,11 +49,11 @@ class Life {
     this.#abort.abort(new Error('this run was stopped by the sweep'))
   }
 
-  // Closes the connections without telling the client, which would only try to connect again.
+  // Closes the connections, and tells the client only where it has asked for that: another one would try to connect again.
   end() {
     this.#over = true
     for (const socket of this.#sockets) {
-      socket.removeAllListeners()
+      if (!socket.writableEnded) socket.removeAllListeners()
       socket.on('error', ignore)
       socket.destroy()
     }

@@ -39,7 +39,7 @@ function understood(a, b, options) {
     if (typeof role === 'function') roles.set(ROLES[at], role)
     else if (role !== undefined && role !== null) throw new TypeError(`race: \`${ROLES[at]}\` must be a function that takes a URL`)
   }
-  const args = ['sweep', '--host', [...roles.keys()].join(',')]
+  const args = ['sweep', '--host', [...roles].map(named).join(',')]
   // Then every schedule has a twin with the roles exchanged, which need not be run.
   if (a === b) args.push('--same')
   for (const [name, value] of Object.entries(rest)) {
@@ -48,6 +48,11 @@ function understood(a, b, options) {
     if (value !== undefined && value !== null) args.push(...flag(value))
   }
   return { roles, args, check, signal }
+}
+
+// A role, and by what name its function stands in reports. One that was written in its place has none, or the role's.
+function named([role, { name }]) {
+  return /^[\w$]+$/.test(name) && name !== role ? `${role}=${name}` : role
 }
 
 module.exports = { understood }

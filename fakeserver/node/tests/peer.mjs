@@ -45,7 +45,7 @@ function finish(findings = [], more = {}) {
 
 const scenarios = {
   async clean() {
-    const roles = process.argv[4].split(',')
+    const roles = process.argv[4].split(',').map((role) => role.split('=')[0])
     const has = (role) => roles.includes(role)
     const answers = []
     if (has('setup')) answers.push(await run('setup'))

@@ -59,8 +59,10 @@ def raises(url):
         (lambda url: coroutine(url), (0, f"'{URL}'")),
         (failing, (1, f"KeyError: '{URL}'")),
         (raises, (1, "ValueError: no <test_host.Thing object>")),
-        (lambda url: [Thing(), {"k": {"b", "a", "c"}}, (), set()],
-         (0, "[<test_host.Thing object>, {'k': {'a', 'b', 'c'}}, (), set()]")),
+        (
+            lambda url: [Thing(), {"k": {"b", "a", "c"}}, (), set()],
+            (0, "[<test_host.Thing object>, {'k': {'a', 'b', 'c'}}, (), set()]"),
+        ),
         (lambda url: exit(3), (1, "SystemExit: 3")),
         (lambda url: None, (0, "None")),
     ],
@@ -191,9 +193,7 @@ async def spins_in_a_loop(url):
         await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize(
-    "function", [sleeps, retries, backs_off, spins, will_not, sleeps_in_a_loop, catches, spins_in_a_loop]
-)
+@pytest.mark.parametrize("function", [sleeps, retries, backs_off, spins, will_not, sleeps_in_a_loop, catches, spins_in_a_loop])
 def test_a_dead_operation_comes_to_its_end(peer, race, function):
     stopped(peer)
     before = time.monotonic()
@@ -216,11 +216,22 @@ def test_an_operation_that_will_not_die_is_an_error(peer, race, monkeypatch):
 
 
 def test_findings_fail_the_test_with_the_text_of_the_report(peer, race):
-    peer(["report", [FINDING], "1 finding\n  replay\nB runs before A"], ["exit", 1])
+    peer(["report", [FINDING], "1 finding\n  schedule   isolation:a2\n\n  A: (hosted)"], ["exit", 1])
     with pytest.raises(fakeserver.RaceFound) as caught:
         race(no_url)
-    assert str(caught.value) == '1 finding\n  replay     race(..., replay="isolation:a2")\nB runs before A'
+    expected = '1 finding\n  schedule   isolation:a2   race(..., replay="isolation:a2")\n\n  A: no_url'
+    assert str(caught.value) == expected
     assert caught.value.report.findings[0].schedule == "isolation:a2"
+
+
+def test_functions_are_named_in_the_columns_of_the_text(peer, race):
+    def with_a_name_that_does_not_fit(url):
+        pass
+
+    peer(["report", [FINDING], "    A: (hosted)           B: (hosted)\n    A: (hosted)   B: (hosted)"], ["exit", 1])
+    assert race.explore(with_a_name_that_does_not_fit, lambda url: 1).text == (
+        "    A: with_a_name_that_d B: a lambda\n    A: with_a_nam B: a lambda"
+    )
 
 
 def test_explore_returns_what_was_found(peer, race):

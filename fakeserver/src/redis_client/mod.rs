@@ -93,31 +93,30 @@ impl Session {
                 return Err(closed());
             }
             engine.submit(self.id, request, now);
-            Ok(self.outcome(engine))
+            self.outcome(engine)
         })
     }
 
     /// Looks whether a blocked command has been answered.
     fn poll(&self) -> RedisResult<Outcome> {
         self.shared.catch_up();
-        self.shared.enter(|engine, _| match self.outcome(engine) {
-            Outcome::Waiting if !engine.is_connected(self.id) => Err(closed()),
-            outcome => Ok(outcome),
-        })
+        self.shared.enter(|engine, _| self.outcome(engine))
     }
 
-    fn outcome(&self, engine: &mut crate::engine::Engine) -> Outcome {
+    fn outcome(&self, engine: &mut crate::engine::Engine) -> RedisResult<Outcome> {
         let protocol = engine.protocol(self.id);
         while let Some(reply) = engine.poll_reply(self.id) {
             // Pushes are not the answer to a request; a direct connection has nobody to hand them to.
             if !matches!(reply, Reply::Push(_)) || protocol == Protocol::Resp2 {
-                return Outcome::Answered(to_value(reply, protocol));
+                return Ok(Outcome::Answered(to_value(reply, protocol)));
             }
         }
-        if engine.is_blocked(self.id) {
-            Outcome::Waiting
+        if !engine.is_connected(self.id) {
+            Err(closed())
+        } else if engine.is_blocked(self.id) {
+            Ok(Outcome::Waiting)
         } else {
-            Outcome::Silent
+            Ok(Outcome::Silent)
         }
     }
 }

@@ -8,18 +8,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::atoms::{atoms, is_time};
 use super::schedule::Role;
 use super::step::Step;
+use crate::command::{Access, lookup};
+use crate::wire::Request;
 
 /// Shortest whole argument that is looked for inside of other texts.
 const WHOLE_LEN_MIN: usize = 6;
+
+/// Shortest number that is named.
+const NUMBER_LEN_MIN: usize = 5;
 
 /// A place in a program's commands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Spot {
     role: Role,
     name: Vec<u8>,
+    /// The key of the command, without which one `SET` is like the other.
+    key: Option<Pattern>,
     argument: usize,
     part: Part,
 }
+
+/// Atoms of a key; none where they are numbers, or differ between equal runs.
+type Pattern = Vec<Option<Vec<u8>>>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
@@ -46,12 +56,14 @@ impl Habits {
                 if !one.name().eq_ignore_ascii_case(other.name()) || one.len() != other.len() {
                     break;
                 }
+                let key = pattern(one, other);
                 let words = one.words().zip(other.words()).enumerate();
                 for (argument, (left, right)) in words.filter(|(_, (left, right))| left != right) {
                     for part in differing(left, right) {
                         self.spots.insert(Spot {
                             role,
                             name: one.name().to_ascii_uppercase(),
+                            key: key.clone(),
                             argument,
                             part,
                         });
@@ -61,12 +73,56 @@ impl Habits {
         }
     }
 
-    fn parts(&self, role: Role, name: &[u8], argument: usize) -> Vec<Part> {
-        let is_here =
-            |spot: &&Spot| spot.role == role && spot.name == name && spot.argument == argument;
+    fn parts(&self, role: Role, request: &Request, argument: usize) -> Vec<Part> {
+        let name = request.name().to_ascii_uppercase();
+        let is_here = |spot: &&Spot| {
+            spot.role == role
+                && spot.name == name
+                && spot.argument == argument
+                && fits(spot.key.as_ref(), request)
+        };
         let parts = self.spots.iter().filter(is_here);
         parts.map(|spot| spot.part).collect()
     }
+}
+
+/// What the keys of two equal commands have in common.
+fn pattern(one: &Request, other: &Request) -> Option<Pattern> {
+    let (left, right) = (first_key(one)?, first_key(other)?);
+    let (lefts, rights) = (pieces(left), pieces(right));
+    if lefts.len() != rights.len() {
+        return None;
+    }
+    let common = |(left, right): (&[u8], &[u8])| {
+        let is_number = left.iter().all(u8::is_ascii_digit);
+        (left == right && !is_number).then(|| left.to_vec())
+    };
+    Some(lefts.into_iter().zip(rights).map(common).collect())
+}
+
+fn fits(pattern: Option<&Pattern>, request: &Request) -> bool {
+    let (Some(pattern), Some(key)) = (pattern, first_key(request)) else {
+        return true;
+    };
+    let atoms = pieces(key);
+    let same =
+        |(known, atom): (&Option<Vec<u8>>, &[u8])| known.as_ref().is_none_or(|known| known == atom);
+    pattern.len() == atoms.len() && pattern.iter().zip(atoms).all(same)
+}
+
+fn pieces(text: &[u8]) -> Vec<&[u8]> {
+    let ranges = atoms(text).into_iter();
+    ranges
+        .map(|range| text.get(range).unwrap_or_default())
+        .collect()
+}
+
+fn first_key(request: &Request) -> Option<&[u8]> {
+    let positions = lookup(request.name())?
+        .keys()
+        .positions(request, Access::Write);
+    let (at, _) = positions.into_iter().min()?;
+    request.get(at)
 }
 
 /// Which parts of two texts differ.
@@ -105,9 +161,8 @@ impl Labels {
             let Some(role) = step.role else {
                 continue;
             };
-            let name = step.request.name().to_ascii_uppercase();
             for (at, word) in step.request.words().enumerate() {
-                for part in habits.parts(role, &name, at) {
+                for part in habits.parts(role, &step.request, at) {
                     labels.name(word, part, role, &mut counts);
                 }
             }
@@ -144,7 +199,9 @@ impl Labels {
                 let Some(atom) = ranges.get(at).and_then(|range| word.get(range.clone())) else {
                     return;
                 };
-                if !is_time(atom, self.now_seconds) && !self.atoms.contains_key(atom) {
+                // A short number may stand anywhere else too, and mean something else there.
+                let is_short = atom.len() < NUMBER_LEN_MIN && atom.iter().all(u8::is_ascii_digit);
+                if !is_short && !is_time(atom, self.now_seconds) && !self.atoms.contains_key(atom) {
                     self.atoms.insert(atom.to_vec(), next());
                 }
             }
@@ -200,7 +257,6 @@ fn replaced(text: &[u8], what: &[u8], by: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Request;
 
     const NOW: f64 = 1_700_000_000.0;
 
@@ -224,6 +280,18 @@ mod tests {
         let labels = Labels::of(&habits, &run, NOW);
         assert_eq!(labels.apply(b"owner=ffee, job:1"), b"owner=<A.1>, job:1");
         assert_eq!(labels.apply(b"ffeeX"), b"ffeeX");
+    }
+
+    #[test]
+    fn a_token_under_one_key_says_nothing_of_other_keys() {
+        let mut habits = Habits::default();
+        habits.learn(
+            &steps(Role::A, &["SET lock:7 11aa", "SET balance:7 130"]),
+            &steps(Role::A, &["SET lock:7 22bb", "SET balance:7 130"]),
+        );
+        let run = steps(Role::A, &["SET lock:8 ffee", "SET balance:7 135"]);
+        let labels = Labels::of(&habits, &run, NOW);
+        assert_eq!(labels.apply(b"ffee 135"), b"<A.1> 135");
     }
 
     #[test]

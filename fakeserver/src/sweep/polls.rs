@@ -7,6 +7,7 @@ use std::time::Duration;
 use foldhash::fast::FixedState;
 use tokio::time::Instant;
 
+use super::atoms::{atoms, is_time};
 use crate::wire::{Reply, Request};
 
 /// Longest round of commands that is recognised.
@@ -23,13 +24,20 @@ pub(super) struct Polls {
 }
 
 impl Polls {
-    /// Takes note of a command. One that changed something begins anew.
-    pub(super) fn note(&mut self, request: &Request, reply: Option<&Reply>, changed: bool) {
+    /// Takes note of a command. One that changed something begins anew. Times near `now_seconds` are all the same.
+    pub(super) fn note(
+        &mut self,
+        request: &Request,
+        reply: Option<&Reply>,
+        changed: bool,
+        now_seconds: f64,
+    ) {
         if changed {
             self.clear();
             return;
         }
-        let words: Vec<&[u8]> = request.words().collect();
+        let timeless = |word| without_times(word, now_seconds);
+        let words: Vec<Vec<u8>> = request.words().map(timeless).collect();
         let sign = FixedState::default().hash_one((words, format!("{reply:?}")));
         if self.latest.len() == PERIOD_MAX * ROUNDS {
             self.latest.pop_front();
@@ -61,6 +69,20 @@ impl Polls {
     }
 }
 
+/// A word without the times that it holds: who polls often says when.
+fn without_times(word: &[u8], now_seconds: f64) -> Vec<u8> {
+    let mut rest = Vec::with_capacity(word.len());
+    let mut done = 0;
+    for range in atoms(word) {
+        if is_time(word.get(range.clone()).unwrap_or_default(), now_seconds) {
+            rest.extend_from_slice(word.get(done..range.start).unwrap_or_default());
+            done = range.end;
+        }
+    }
+    rest.extend_from_slice(word.get(done..).unwrap_or_default());
+    rest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,7 +91,8 @@ mod tests {
         let mut polls = Polls::default();
         for (words, reply, changed) in commands {
             let request = Request::new(words.split(' '));
-            polls.note(&request, Some(&Reply::Integer(*reply)), *changed);
+            let reply = Reply::Integer(*reply);
+            polls.note(&request, Some(&reply), *changed, 1_700_000_000.0);
         }
         polls.is_waiting()
     }
@@ -80,6 +103,13 @@ mod tests {
         assert!(waits(&round.repeat(4)));
         assert!(!waits(&round.repeat(3)));
         assert!(waits(&[("GET k", 1, false); 4]));
+        let timed = ["1700000000", "1700000001.5", "1700000002111", "1700000003"];
+        let timed = timed.map(|at| (format!("EVALSHA f 1 k {at}"), 0, false));
+        assert!(waits(&timed.each_ref().map(|(words, reply, changed)| (
+            words.as_str(),
+            *reply,
+            *changed
+        ))));
     }
 
     #[test]

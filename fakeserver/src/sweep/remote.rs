@@ -13,6 +13,7 @@ use super::SweepError;
 use super::frame::{Frame, read_frame};
 use super::search::{Origin, Source, prepare};
 use super::upstream::{Delivery, Link, Upstream};
+use crate::clock::Timestamp;
 use crate::error::CommandError;
 use crate::value::Blob;
 use crate::wire::{Reply, Request};
@@ -26,8 +27,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// How much time is waited for at once.
 const TIME_STEP: Duration = Duration::from_millis(20);
 
-/// Keys whose deadlines are so close, in milliseconds, expire together.
-const TOGETHER: i64 = 50;
+/// Milliseconds of real time that a run may take: by so much a key may seem to have a shorter or a longer time to live.
+const TOGETHER: i64 = 500;
 
 /// Where a server is.
 #[derive(Clone, Debug)]
@@ -132,6 +133,7 @@ impl Source for RemoteSource {
             lines: BTreeMap::new(),
             own,
             links: 0,
+            now: origin.now,
             deliveries: VecDeque::new(),
         };
         for words in [
@@ -232,6 +234,8 @@ struct Remote {
     lines: BTreeMap<Link, Line>,
     own: Line,
     links: u64,
+    /// What the clock shows that the schedule moves.
+    now: Timestamp,
     deliveries: VecDeque<Delivery>,
 }
 
@@ -326,31 +330,34 @@ impl Upstream for Remote {
         saved + self.figure("stats", &["expired_keys"])
     }
 
-    fn has_mortals(&mut self) -> bool {
-        !self.mortals().is_empty()
-    }
-
     fn pass_time(&mut self) -> Option<Duration> {
         thread::sleep(TIME_STEP);
         Some(TIME_STEP)
     }
 
-    fn expire(&mut self) -> Vec<Blob> {
-        let mortals = self.mortals();
-        let Some(first) = mortals.iter().map(|(_, _, ttl)| *ttl).min() else {
+    fn next_expiry(&mut self) -> Option<Timestamp> {
+        let first = self.mortals().iter().map(|(_, _, ttl)| *ttl).min()?;
+        Some(self.now.plus_millis(first.saturating_add(1)))
+    }
+
+    fn pass_until(&mut self, at: Timestamp) -> Vec<Blob> {
+        let by = at.millis().saturating_sub(self.now.millis());
+        if by <= 0 {
             return Vec::new();
-        };
+        }
+        self.now = at;
         let mut gone = Vec::new();
-        for (db, key, _) in mortals
-            .into_iter()
-            .filter(|(_, _, ttl)| *ttl <= first + TOGETHER)
-        {
+        for (db, key, ttl) in self.mortals() {
             self.ask(&[b"SELECT", db.to_string().as_bytes()]);
-            self.ask(&[b"PEXPIRE", &key, b"1"]);
-            while self.ask(&[b"EXISTS", &key]) == Reply::Integer(1) {
-                thread::sleep(Duration::from_millis(1));
+            let is_due = ttl <= by.saturating_add(TOGETHER);
+            let left = if is_due { 1 } else { ttl - by };
+            self.ask(&[b"PEXPIRE", &key, left.to_string().as_bytes()]);
+            if is_due {
+                while self.ask(&[b"EXISTS", &key]) == Reply::Integer(1) {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                gone.push(Blob::from(key));
             }
-            gone.push(Blob::from(key));
         }
         self.ask(&[b"SELECT", b"0"]);
         gone

@@ -20,6 +20,8 @@ pub(super) struct Limits {
 pub(super) struct Stage {
     pub(super) doors: Doors,
     pub(super) settings: Limits,
+    /// The machine's time when the sweep began, in seconds: times near it are all the same.
+    pub(super) wall_seconds: f64,
     programs: [Option<Program>; Role::ALL.len()],
     runs: u64,
 }
@@ -29,10 +31,12 @@ impl Stage {
     pub(super) fn new(
         programs: [Option<Program>; Role::ALL.len()],
         settings: Limits,
+        wall_seconds: f64,
     ) -> io::Result<Stage> {
         Ok(Stage {
             doors: Doors::open()?,
             settings,
+            wall_seconds,
             programs,
             runs: 0,
         })

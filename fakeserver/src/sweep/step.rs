@@ -119,7 +119,6 @@ pub(super) fn is_quiet(request: &Request) -> bool {
             b"KILL" | b"LIST" | b"PAUSE" | b"UNPAUSE" | b"UNBLOCK" | b"TRACKING"
         ),
         b"CONFIG" => sub() == b"GET",
-        b"SCRIPT" => matches!(sub().as_slice(), b"LOAD" | b"EXISTS"),
         b"INFO" | b"COMMAND" | b"TIME" | b"LOLWUT" | b"LASTSAVE" | b"ROLE" => true,
         _ => false,
     }

@@ -87,7 +87,14 @@ pub(super) fn shown_step(step: &Step, labels: &Labels) -> ShownStep {
         Some(_) if step.changed => "write",
         Some(_) => "read",
     };
-    let reply = step.reply.as_ref();
+    // What such a command tells is long, and nobody decides by it.
+    let is_long = |request: &Request| {
+        matches!(
+            request.name().to_ascii_uppercase().as_slice(),
+            b"INFO" | b"COMMAND"
+        )
+    };
+    let reply = step.reply.as_ref().filter(|_| !is_long(&step.request));
     ShownStep {
         role: role.name().to_owned(),
         connection: step.connection,

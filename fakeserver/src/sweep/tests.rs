@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 
-use super::outcome::Clause;
+use super::rules::Clause;
 use super::*;
 
 /// A client that speaks inline commands and reads one-line replies and bulk strings.
@@ -468,6 +468,31 @@ fn what_cannot_be_swept_is_an_error() {
     assert!(matches!(missing.run(), Err(SweepError::Launch(_))));
     let elsewhere = Sweep::new().a(fails).confirm("localhost");
     assert!(matches!(elsewhere.run(), Err(SweepError::Url(_))));
+}
+
+#[test]
+fn one_bad_run_is_forgiven() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let failing = |fails: fn(usize) -> bool| {
+        let runs = AtomicUsize::new(0);
+        move |url: &str| -> Result<(), String> {
+            Client::open(url)
+                .and_then(|mut c| c.ask("GET n"))
+                .map_err(|e| e.to_string())?;
+            if fails(runs.fetch_add(1, Ordering::Relaxed)) {
+                Err("not today".to_owned())
+            } else {
+                Ok(())
+            }
+        }
+    };
+    let only = || Sweep::new().only([Kind::Crash]);
+    let report = only().a(failing(|run| run == 0)).run().unwrap();
+    assert!(
+        report.is_clean() && report.left_out.is_empty(),
+        "{}",
+        report.text()
+    );
 }
 
 #[test]

@@ -49,14 +49,14 @@ pub(super) trait Upstream: Send {
     /// Changes so far: two equal numbers mean that nothing was changed between.
     fn changes(&mut self) -> u64;
 
-    /// Whether some key has a time to live.
-    fn has_mortals(&mut self) -> bool;
-
     /// Lets time go on to the next thing that time brings: a key expires, a client's patience ends. None if nothing is due ever.
     fn pass_time(&mut self) -> Option<Duration>;
 
-    /// Lets time go on until the next keys expire; which.
-    fn expire(&mut self) -> Vec<Blob>;
+    /// When the next keys are gone.
+    fn next_expiry(&mut self) -> Option<Timestamp>;
+
+    /// Lets time go on until then; which keys expired.
+    fn pass_until(&mut self, at: Timestamp) -> Vec<Blob>;
 
     /// Runs a command of the sweep's own; its reply as in RESP2.
     fn ask(&mut self, words: &[&[u8]]) -> Reply;
@@ -153,10 +153,6 @@ impl Upstream for Embedded {
         self.engine.keyspace.stats.dirty + self.engine.keyspace.stats.expired_keys
     }
 
-    fn has_mortals(&mut self) -> bool {
-        self.engine.keyspace.next_deadline().is_some()
-    }
-
     fn pass_time(&mut self) -> Option<Duration> {
         let at = self.engine.poll_timeout()?;
         let before = self.now;
@@ -165,11 +161,12 @@ impl Upstream for Embedded {
         Some(Duration::from_micros(micros.max(0) as u64))
     }
 
-    fn expire(&mut self) -> Vec<Blob> {
-        let Some(deadline) = self.engine.keyspace.next_deadline() else {
-            return Vec::new();
-        };
-        let at = Timestamp::from_millis(deadline.saturating_add(1));
+    fn next_expiry(&mut self) -> Option<Timestamp> {
+        let deadline = self.engine.keyspace.next_deadline()?;
+        Some(Timestamp::from_millis(deadline.saturating_add(1)))
+    }
+
+    fn pass_until(&mut self, at: Timestamp) -> Vec<Blob> {
         let keys = self.engine.keyspace.due_at(at);
         self.move_to(at);
         keys

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
-from functools import lru_cache
+from functools import cache
 
 
 class ProgramError(RuntimeError):
@@ -18,7 +18,7 @@ def program() -> str:
     return chosen if chosen else _installed()
 
 
-@lru_cache(maxsize=None)
+@cache
 def _installed() -> str:
     name = "fakeserver" + (sysconfig.get_config_var("EXE") or "")
     tried = []
@@ -34,7 +34,7 @@ def _script_folders() -> list[str]:
     folders = [sysconfig.get_path("scripts")]
     # `pip install --user` and `pip install --target` put programs elsewhere.
     user = "nt_user" if os.name == "nt" else "posix_user"
-    if sys.platform == "darwin" and sys._framework:  # type: ignore[attr-defined]
+    if sys.platform == "darwin" and sys._framework:
         user = "osx_framework_user"
     folders.append(sysconfig.get_path("scripts", scheme=user))
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

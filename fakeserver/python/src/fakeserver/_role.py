@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import contextvars
 import ctypes
@@ -39,6 +38,12 @@ class Operation:
         self.function = function
         self.takes_url = _takes_url(role, function)
 
+    @property
+    def name(self) -> str:
+        """What a reader knows it by."""
+        name = getattr(self.function, "__name__", type(self.function).__name__)
+        return "a lambda" if name == "<lambda>" else name
+
     def call(self, url: str) -> Any:
         return self.function(url) if self.takes_url else self.function()
 
@@ -51,8 +56,7 @@ def _takes_url(role: str, function: Callable[..., Any]) -> bool:
     required = [
         parameter
         for parameter in parameters
-        if parameter.default is parameter.empty
-        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        if parameter.default is parameter.empty and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
     by_name = [parameter for parameter in required if parameter.kind is parameter.KEYWORD_ONLY]
     if len(required) > 1 or by_name:
@@ -79,7 +83,7 @@ class Run:
         self._ended = ended
         self._lock = threading.Lock()
         self._is_over = False
-        self._cancel: Callable[[], None] | None = None
+        self._cancel: Callable[[], object] | None = None
         self._thread = threading.Thread(target=self._body, daemon=True, name=f"sweep-{self.role}-{number}")
         self._thread.start()
 
@@ -97,31 +101,40 @@ class Run:
     def _call(self) -> None:
         try:
             value = self._operation.call(self.url)
-            if inspect.iscoroutine(value) or inspect.isawaitable(value):
-                value = asyncio.run(self._await(value))
+            if inspect.isawaitable(value):
+                value = self._run_until_done(value)
         except Stopped:
             raise
         except BaseException as error:
-            if self.stopped.is_set() and isinstance(error, asyncio.CancelledError):
-                raise Stopped from None
             self.error = error
             self.output = shown_error(error)
         else:
             self.output = shown(value)
             self.status = 0
 
-    async def _await(self, value: Any) -> Any:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None
-        with self._lock:
-            self._cancel = lambda: loop.call_soon_threadsafe(task.cancel) and None
-        try:
-            if self.stopped.is_set():
-                task.cancel()
-            return await value
-        finally:
+    def _run_until_done(self, value: Any) -> Any:
+        # Where there are no coroutines, pytest need not wait for this module.
+        import asyncio
+
+        async def main() -> Any:
+            loop, task = asyncio.get_running_loop(), asyncio.current_task()
+            assert task is not None
             with self._lock:
-                self._cancel = None
+                self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
+            try:
+                if self.stopped.is_set():
+                    task.cancel()
+                return await value
+            finally:
+                with self._lock:
+                    self._cancel = None
+
+        try:
+            return asyncio.run(main())
+        except asyncio.CancelledError:
+            if self.stopped.is_set():
+                raise Stopped from None
+            raise
 
     def _be_over(self) -> None:
         """From here on nobody interrupts; whoever was about to has to be waited out."""

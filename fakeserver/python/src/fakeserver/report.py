@@ -52,25 +52,25 @@ class Report:
     @property
     def claim(self) -> str:
         """What a clean sweep shows, exactly."""
-        return self.data.get("claim", "")
+        return str(self.data.get("claim", ""))
 
     @property
     def runs(self) -> dict[str, int]:
         """How often the operations were run, by what for."""
-        return self.data.get("runs", {})
+        return dict(self.data.get("runs", {}))
 
     @property
     def seconds(self) -> float:
-        return self.data.get("seconds", 0.0)
+        return float(self.data.get("seconds", 0.0))
 
     @property
     def left_out(self) -> list[str]:
         """What was not compared, since it varies by itself."""
-        return self.data.get("left_out", [])
+        return list(self.data.get("left_out", []))
 
     @property
     def notes(self) -> list[str]:
-        return self.data.get("notes", [])
+        return list(self.data.get("notes", []))
 
     def kinds(self) -> list[str]:
         """The kinds of the findings, each once, in order."""

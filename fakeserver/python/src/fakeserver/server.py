@@ -112,12 +112,13 @@ class Server:
         self.command("FLUSHALL")
 
     def reset(self) -> None:
-        """As a new server: no keys, scripts, functions and faults, settings as at the start, the real clock, nobody connected."""
+        """As a new server: no keys, scripts, functions and faults, settings as at the start, the real clock, no connections."""
         self.command("FAKE", "RESET")
 
     def dump(self) -> str:
         """All keys with their values and times to live, as text in the same order each time."""
-        return self.command("FAKE", "DUMP").decode()
+        text: bytes = self.command("FAKE", "DUMP")
+        return text.decode()
 
     def fail(
         self,
@@ -155,7 +156,7 @@ class Server:
 
     def clear_faults(self) -> int:
         """Forgets all faults; how many there were."""
-        return self.command("FAKE", "FAIL", "CLEAR")
+        return int(self.command("FAKE", "FAIL", "CLEAR"))
 
 
 class Clock:
@@ -165,7 +166,8 @@ class Clock:
         self._server = weakref.proxy(server)
 
     def _call(self, *words: Word) -> float:
-        return self._server.command("FAKE", "CLOCK", *words) / 1000
+        millis: int = self._server.command("FAKE", "CLOCK", *words)
+        return millis / 1000
 
     def now(self) -> float:
         """The time that it shows."""
@@ -210,9 +212,7 @@ def _await_ready(process: subprocess.Popen[bytes]) -> int:
     if line.startswith("Ready: redis://"):
         return int(line.rpartition(":")[2])
     process.wait()
-    raise ProgramError(
-        f"the server ended with status {process.returncode} instead of starting; it says why on standard error"
-    )
+    raise ProgramError(f"the server ended with status {process.returncode} instead of starting; it says why on standard error")
 
 
 def _stop(process: subprocess.Popen[bytes], owner: int) -> None:

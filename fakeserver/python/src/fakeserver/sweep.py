@@ -209,9 +209,7 @@ class _Sweep:
     @contextlib.contextmanager
     def _started(self, errors: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
         try:
-            process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
-            )
+            process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
         except OSError as error:
             raise ProgramError(f"cannot start {self._command[0]}: {error}") from error
         assert process.stdin is not None and process.stdout is not None
@@ -244,7 +242,7 @@ class _Sweep:
                 if run is not None:
                     run.stop(self._give_up)
             elif todo == "report":
-                return Report(message["report"], _with_replays(message["text"], message["report"]))
+                return Report(message["report"], _in_terms_of_the_test(message["text"], self._operations))
         return None
 
     def _begin(self, role: str, number: int, url: str) -> None:
@@ -275,15 +273,27 @@ class _Sweep:
 
 def _message(line: bytes) -> dict[str, Any]:
     try:
-        return json.loads(line)
+        message: dict[str, Any] = json.loads(line)
+        return message
     except ValueError:
         raise SweepError(f"the sweep speaks another language: {line.decode(errors='replace')}") from None
 
 
-# The program says how it is called to replay a finding, which for functions is nothing.
-_REPLAY = re.compile(r"^( *replay) *$", re.MULTILINE)
+_SCHEDULE = re.compile(r"^ *schedule +(\S+)$", re.MULTILINE)
+_HOSTED = re.compile(r"\b(A|B): \(hosted\)( *)")
 
 
-def _with_replays(text: str, report: dict[str, Any]) -> str:
-    hints = (f'race(..., replay="{finding["schedule"]}")' for finding in report.get("findings", []))
-    return _REPLAY.sub(lambda line: f"{line[1]}     {next(hints, '')}".rstrip(), text)
+def _in_terms_of_the_test(text: str, operations: dict[str, Operation]) -> str:
+    """The program's text, with the names of functions that it has not been told, and how to replay a schedule here."""
+
+    def with_name(head: re.Match[str]) -> str:
+        operation = operations.get(head[1].lower())
+        name = f"{head[1]}: {operation.name}" if operation else head[0]
+        if not head[2]:
+            return name
+        # The columns stay where they are.
+        width = len(head[0])
+        return name[: width - 1].ljust(width)
+
+    text = _SCHEDULE.sub(r'\g<0>   race(..., replay="\1")', text)
+    return _HOSTED.sub(with_name, text)

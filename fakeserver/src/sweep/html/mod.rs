@@ -187,11 +187,17 @@ fn advice(out: &mut String, finding: &Finding) {
         ),
         None => "not tried on a real server".to_owned(),
     };
-    let replay = escaped(&finding.replay);
+    out.push_str("<section class=\"replay\">");
+    if !finding.replay.is_empty() {
+        let replay = escaped(&finding.replay);
+        let _ = write!(
+            out,
+            "<h3>Replay</h3><pre><code>{replay}</code></pre><button type=\"button\" class=\"copy\" hidden>Copy</button>"
+        );
+    }
     let _ = writeln!(
         out,
-        "<section class=\"replay\"><h3>Replay</h3><pre><code>{replay}</code></pre>\
-         <button type=\"button\" class=\"copy\" hidden>Copy</button><p class=\"confirmed\">Confirmed: {confirmed}.</p></section>"
+        "<p class=\"confirmed\">Confirmed: {confirmed}.</p></section>"
     );
 }
 

@@ -27,24 +27,37 @@ pub(super) fn noscript(situation: &Situation<'_>) -> Option<String> {
 
 /// A command that is sent again after its reply was lost, and counts twice.
 pub(super) fn idempotency_key(situation: &Situation<'_>) -> Option<String> {
-    if situation.kind != "lost-reply" {
-        return None;
-    }
-    let visible = |call: &Call<'_>| {
-        situation
-            .steps
-            .get(call.at)
-            .is_some_and(|step| !step.writes.is_empty())
-    };
-    let lost = situation.before().rfind(visible)?;
-    let again = situation
-        .after()
-        .find(|call| call.words == lost.words && !call.missing)?;
+    let again = repeated(situation).filter(|again| !again.is_refused())?;
     Some(format!(
         "The client sends {} again, since it cannot know that the first one ran. Give each operation an id of its own and remember it in the same \
          script or transaction (SET id 1 NX EX seconds; nothing else if it was there), or switch the client's retries off for it.",
         again.name()
     ))
+}
+
+/// A marker that is refused to the one who set it, since the reply was lost.
+pub(super) fn own_marker(situation: &Situation<'_>) -> Option<String> {
+    let again = repeated(situation).filter(|again| again.is_acquire() && again.is_refused())?;
+    let key = again.key()?;
+    Some(format!(
+        "The retry of {} on {key} is refused by the marker that this very program set when the reply was lost. Put an id of its own into the \
+         value and look (GET {key}) whose it is; or set the marker and do what it stands for in one script.",
+        again.name()
+    ))
+}
+
+/// The second of two equal writes, as a client sends them that got no reply to the first.
+fn repeated<'a>(situation: &Situation<'a>) -> Option<Call<'a>> {
+    if situation.kind != "lost-reply" {
+        return None;
+    }
+    let own = &situation.own;
+    own.iter().copied().enumerate().find_map(|(nth, again)| {
+        let mut earlier = own.iter().take(nth);
+        let is_repeated =
+            earlier.any(|first| first.words == again.words && situation.writes(first));
+        (is_repeated && !again.missing).then_some(again)
+    })
 }
 
 /// A marker that is set before what it stands for.
@@ -75,16 +88,7 @@ pub(super) fn multi(situation: &Situation<'_>) -> Option<String> {
         return None;
     }
     let died = situation.steps.iter().any(|step| step.role == Role::Server);
-    let writes = |call: &Call<'_>| {
-        situation
-            .steps
-            .get(call.at)
-            .is_some_and(|step| !step.writes.is_empty())
-    };
-    // A program that went on and wrote has not left it half done.
-    if situation.after().any(|call| !call.missing && writes(&call)) {
-        return None;
-    }
+    let writes = |call: &Call<'_>| situation.writes(call);
     let last = situation
         .before()
         .filter(|call| !call.is(&["EXEC"]))

@@ -1,7 +1,7 @@
 //! Rules about locks, markers and WATCH.
 
 use super::Situation;
-use crate::sweep::seen::Role;
+use crate::sweep::seen::{Role, Seen};
 use crate::wire::Reply;
 
 /// A WATCH that did not protect: another user of the connection consumed it, or EXEC went over another connection.
@@ -31,6 +31,9 @@ pub(super) fn dedicated_connection(situation: &Situation<'_>) -> Option<String> 
 
 /// A lock that ends before the work under it does.
 pub(super) fn fencing_token(situation: &Situation<'_>) -> Option<String> {
+    if !["isolation", "expiry"].contains(&situation.kind) {
+        return None;
+    }
     let (key, lost) = lost_lock(situation)?;
     let mut late = situation.own.iter().filter(|call| call.at > lost);
     late.find(|call| {
@@ -82,17 +85,57 @@ pub(super) fn compare_and_delete(situation: &Situation<'_>) -> Option<String> {
     })?;
     situation
         .after()
-        .find(|call| call.is_removal() && call.is_on(key))?;
+        .find(|call| call.is_removal() && call.is_on(key) && !call.is_refused())?;
     Some(format!(
         "Keep a random token in {key} and give the lock back by a script that compares: if redis.call('GET', KEYS[1]) == ARGV[1] then return \
          redis.call('DEL', KEYS[1]) end return 0"
     ))
 }
 
+/// A value that is looked for before a lock is taken, and not again under it.
+pub(super) fn look_again(situation: &Situation<'_>) -> Option<String> {
+    let cause = situation.cause?;
+    let key = &cause.key;
+    let mut between = situation.own.iter().filter(|call| call.at > cause.read);
+    let guard = between.find(|call| call.is_acquire() && !call.is_refused() && !call.is_on(key))?;
+    let guard_key = guard.key()?;
+    let overwritten = cause.overwritten.filter(|at| *at > guard.at)?;
+    let theirs = |step: &Seen| {
+        let is_other = step.role != Role::Server
+            && step.role
+                != situation
+                    .steps
+                    .get(guard.at)
+                    .map_or(Role::A, |own| own.role);
+        is_other
+            && step
+                .writes
+                .iter()
+                .any(|word| super::shown(word) == guard_key)
+    };
+    let mut earlier = situation.steps.iter().take(guard.at);
+    (earlier.any(theirs) && overwritten > guard.at).then(|| {
+        format!(
+            "Read {key} again once {guard_key} is taken: whoever had it before may have written {key} since the first look."
+        )
+    })
+}
+
 /// A check for absence followed by SET, or SETNX followed by EXPIRE.
 pub(super) fn set_nx_ex(situation: &Situation<'_>) -> Option<String> {
+    // A document that is there later is not to be replaced by the first one, but to be changed.
+    let is_document = |call: &super::Call<'_>| {
+        let value = if call.is(&["SET"]) {
+            call.word(2)
+        } else {
+            call.word(3)
+        };
+        value.is_some_and(|value| value.starts_with(b"[") || value.starts_with(b"{"))
+    };
     let unguarded = |call: &super::Call<'_>| {
-        call.is(&["SET", "SETEX", "PSETEX"]) && !call.has_option(&["NX", "XX"])
+        call.is(&["SET", "SETEX", "PSETEX"])
+            && !call.has_option(&["NX", "XX"])
+            && !is_document(call)
     };
     if let Some(key) = situation.key() {
         let check = situation

@@ -24,16 +24,18 @@ pub(crate) fn repair(kind: &str, steps: &[Seen], cause: Option<&Cause>) -> Optio
 /// A rule's name, and its advice if it has any.
 type Rule = (&'static str, fn(&Situation<'_>) -> Option<String>);
 
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 16] = [
     ("noscript", faults::noscript),
     ("idempotency-key", faults::idempotency_key),
+    ("own-marker", faults::own_marker),
     ("dedicated-connection", locks::dedicated_connection),
-    ("fencing-token", locks::fencing_token),
     ("compare-and-delete", locks::compare_and_delete),
+    ("fencing-token", locks::fencing_token),
     ("rename", values::rename),
     ("getdel", values::getdel),
     ("own-reply", values::own_reply),
     ("incr-expire", values::incr_expire),
+    ("look-again", locks::look_again),
     ("set-nx-ex", locks::set_nx_ex),
     ("zadd-xx", values::zadd_xx),
     ("marker", faults::marker),
@@ -94,9 +96,16 @@ impl<'a> Situation<'a> {
         self.own.iter().copied().filter(move |call| call.at > gap)
     }
 
-    /// Whether the finding is about what a program leaves half done.
+    /// Whether the finding is about what a program leaves half done. After a restart it may be the server that lost the other half.
     fn is_about_halves(&self) -> bool {
-        ["crash", "lost-reply", "restart"].contains(&self.kind)
+        let went_on = self.after().any(|call| !call.missing && self.writes(&call));
+        ["crash", "lost-reply"].contains(&self.kind) && !went_on
+    }
+
+    /// Whether a command may have changed something.
+    fn writes(&self, call: &Call<'_>) -> bool {
+        let step = self.steps.get(call.at);
+        step.is_some_and(|step| !step.writes.is_empty())
     }
 
     /// Whether the program took the key as a lock or marker before the change: by SETNX, or SET NX.

@@ -174,6 +174,18 @@ fn a_member_removed_and_added_again_wants_zadd_xx() {
 }
 
 #[test]
+fn a_rival_that_finds_nothing_between_wants_zadd_xx() {
+    let script = "a ZREM timers m -> 1 | b ZREM timers m -> 0 | a ZADD timers 9 m -> 1";
+    assert_eq!(rule("isolation", script).as_deref(), Some("zadd-xx"));
+}
+
+#[test]
+fn a_balance_that_is_looked_at_and_taken_from_wants_watch() {
+    let script = "a GET ada -> \"50\" | b DECRBY ada 40 -> 10 | a DECRBY ada 40 -> -30";
+    assert_eq!(rule("isolation", script).as_deref(), Some("watch"));
+}
+
+#[test]
 fn a_marker_before_its_job_wants_a_transaction() {
     speaks(
         "marker",
@@ -218,11 +230,53 @@ fn a_command_sent_again_wants_an_idempotency_key() {
     speaks(
         "idempotency-key",
         "lost-reply",
-        "a INCRBY balance 5 -> 5 | server lost-reply | a2 INCRBY balance 5 -> 10",
-        "a INCRBY balance 5 -> 5 | server lost-reply | a2 GET balance -> \"5\"",
+        "a INCRBY balance 5 -> 5 | a2 INCRBY balance 5 -> 10",
+        "a INCRBY balance 5 -> 5 | a2 GET balance -> \"5\"",
     );
     let crash = "a INCRBY balance 5 -> 5 | server crash | -a INCRBY balance 5";
     assert_ne!(rule("crash", crash).as_deref(), Some("idempotency-key"));
+}
+
+#[test]
+fn a_marker_of_its_own_that_refuses_a_retry_is_recognised() {
+    speaks(
+        "own-marker",
+        "lost-reply",
+        "a SET mailed 1 NX EX 9 -> OK | a2 SET mailed 1 NX EX 9 -> nil",
+        "a SET mailed 1 NX EX 9 -> OK | a2 SET mailed 1 NX EX 9 -> OK",
+    );
+}
+
+#[test]
+fn a_value_looked_for_before_its_guard_wants_another_look() {
+    speaks(
+        "look-again",
+        "isolation",
+        "a GET page -> nil | b GET page -> nil | b SET guard b NX -> OK | b SET page x EX 9 -> OK | b DEL guard -> 1 | a SET guard a NX -> OK | a SET page x EX 9 -> OK",
+        "a GET page -> nil | b SET page x EX 9 -> OK | a SET page x EX 9 -> OK",
+    );
+}
+
+#[test]
+fn a_limiter_by_get_and_set_wants_one_script() {
+    speaks(
+        "incr-expire",
+        "isolation",
+        "a GET window -> \"1\" | b SET window 2 EX 60 -> OK | a SET window 2 EX 60 -> OK",
+        "a GET window -> \"7\" | b SET window 2 EX 60 -> OK | a SET window 2 EX 60 -> OK",
+    );
+}
+
+#[test]
+fn a_document_is_not_a_marker() {
+    let script = "a GET list -> nil | b SET list [1] -> OK | a SET list {2} -> OK";
+    assert_eq!(rule("isolation", script).as_deref(), Some("watch"));
+}
+
+#[test]
+fn lost_data_is_no_fault_of_the_program() {
+    let script = "a SET mailed 1 NX EX 9 -> OK | server restart mailed | a LPUSH mails x -> 1";
+    assert_eq!(rule("restart", script), None);
 }
 
 #[test]

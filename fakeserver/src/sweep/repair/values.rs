@@ -167,13 +167,41 @@ pub(super) fn incr_expire(situation: &Situation<'_>) -> Option<String> {
     situation
         .before()
         .find(|call| call.is(&["GET", "HGET"]) && call.is_on(key))?;
-    let count = situation
-        .after()
-        .find(|call| counts(call) && call.is_on(key))?;
+    // What takes from a balance after a look at it wants more than its own reply: `watch` speaks of that.
+    let takes = |call: &Call<'_>| call.is(&["DECR", "DECRBY"]);
+    let count = situation.after().find(|call| {
+        let counts = counts(call) && !takes(call) || counts_by_set(situation, call);
+        counts && call.is_on(key)
+    })?;
+    if count.is(&["SET", "SETEX", "PSETEX"]) {
+        return Some(format!(
+            "Count {key} and set its time to live in one script instead of GET and {}, and judge by its reply: {script}",
+            count.name()
+        ));
+    }
     Some(format!(
         "Count {key} first and judge by the reply of {}, not by a GET before it; with a time to live in one script: {script}",
         count.name()
     ))
+}
+
+/// Whether it writes, with a time to live, one more than a GET answered.
+fn counts_by_set(situation: &Situation<'_>, call: &Call<'_>) -> bool {
+    let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<i64>().ok();
+    let written = match call.name().as_str() {
+        "SET" if call.has_option(&["EX", "PX", "EXAT", "PXAT", "KEEPTTL"]) => call.word(2),
+        "SETEX" | "PSETEX" => call.word(3),
+        _ => None,
+    };
+    let Some(written) = written.and_then(number) else {
+        return false;
+    };
+    let reads = situation
+        .before()
+        .rfind(|read| read.is(&["GET"]) && read.word(1) == call.word(1));
+    // A marker is often a 1 where nothing was.
+    let read = reads.and_then(|read| read.answer()).and_then(number);
+    read.is_some_and(|read| read.checked_add(1) == Some(written))
 }
 
 /// A member of a sorted set that is removed and then added again.
@@ -190,7 +218,13 @@ pub(super) fn zadd_xx(situation: &Situation<'_>) -> Option<String> {
                     .any(|word| Some(word.as_slice()) == removal.word(2))
         });
         let key = removal.key()?;
-        if again.is_some_and(|again| removal.at < situation.gap && situation.gap < again.at) {
+        // Whoever came between may have found nothing, and so have changed nothing.
+        let interrupted = |again: &Call<'_>| {
+            let own = situation.steps.get(removal.at).map(|step| step.role);
+            let mut between = situation.steps.iter().take(again.at).skip(removal.at);
+            between.any(|step| Some(step.role) != own)
+        };
+        if again.is_some_and(interrupted) {
             return Some(format!(
                 "Move the member of {key} by ZADD XX alone: it changes the score of a member that is there, and adds none that was removed. \
                  If more hangs on it, remove and add in one script."

@@ -9,7 +9,7 @@ use crate::wire::Reply;
 
 /// A report with a finding of each sort, hostile names among them.
 pub(crate) fn findings() -> Report {
-    serde_json::from_str(include_str!("findings.json")).unwrap()
+    serde_json::from_str(include_str!("findings.json")).expect("the sample is a report")
 }
 
 /// A report without findings.
@@ -41,7 +41,7 @@ fn step(text: &str) -> Seen {
         Some((command, queued)) => (command, queued.trim_end_matches(']')),
         None => (left, ""),
     };
-    let (role, command) = command.split_once(' ').unwrap();
+    let (role, command) = command.split_once(' ').expect("a role and its command");
     let missing = role.starts_with('-');
     let role = role.trim_start_matches('-');
     let (role, connection) = match role {
@@ -53,7 +53,10 @@ fn step(text: &str) -> Seen {
             } else {
                 Role::B
             };
-            (role_of, role.get(1..).unwrap().parse().unwrap_or(1))
+            (
+                role_of,
+                role.get(1..).unwrap_or_default().parse().unwrap_or(1),
+            )
         }
     };
     let words = split(command);
