@@ -1,7 +1,7 @@
 //! [`Habits`]: which parts of a program's commands differ from run to run; [`Labels`]: the names that they get in one run.
 //!
-//! A random part is named after who sent it first and the how-manieth of its random parts it is, `<A.1>`, so that a lock in the
-//! wrong hands looks different from one in the right hands, whatever its token is this time.
+//! A random part is named after who sent it first and where, `<A.1>`, so that a lock in the wrong hands looks different from one in
+//! the right hands, whatever its token is this time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,7 +73,8 @@ impl Habits {
         }
     }
 
-    fn parts(&self, role: Role, request: &Request, argument: usize) -> Vec<Part> {
+    /// The places that an argument is, with their numbers.
+    fn parts(&self, role: Role, request: &Request, argument: usize) -> Vec<(usize, Part)> {
         let name = request.name().to_ascii_uppercase();
         let is_here = |spot: &&Spot| {
             spot.role == role
@@ -81,8 +82,9 @@ impl Habits {
                 && spot.argument == argument
                 && fits(spot.key.as_ref(), request)
         };
-        let parts = self.spots.iter().filter(is_here);
-        parts.map(|spot| spot.part).collect()
+        let own = self.spots.iter().filter(|spot| spot.role == role);
+        let numbered = own.enumerate().filter(|(_, spot)| is_here(spot));
+        numbered.map(|(at, spot)| (at + 1, spot.part)).collect()
     }
 }
 
@@ -156,14 +158,14 @@ impl Labels {
             wholes: Vec::new(),
             now_seconds,
         };
-        let mut counts = [0_usize; Role::ALL.len()];
+        let mut counts = BTreeMap::new();
         for step in steps {
             let Some(role) = step.role else {
                 continue;
             };
             for (at, word) in step.request.words().enumerate() {
-                for part in habits.parts(role, &step.request, at) {
-                    labels.name(word, part, role, &mut counts);
+                for (spot, part) in habits.parts(role, &step.request, at) {
+                    labels.name(word, part, (role, spot), &mut counts);
                 }
             }
         }
@@ -179,19 +181,27 @@ impl Labels {
         self
     }
 
-    fn name(&mut self, word: &[u8], part: Part, role: Role, counts: &mut [usize]) {
+    /// Names a random part after its place, so that other parts before it, of a retry for example, do not change its name.
+    fn name(
+        &mut self,
+        word: &[u8],
+        part: Part,
+        (role, spot): (Role, usize),
+        counts: &mut BTreeMap<(Role, usize), usize>,
+    ) {
         let mut next = || {
-            let count = counts.get_mut(role.index()).map_or(0, |count| {
-                *count += 1;
-                *count
-            });
+            let count = counts.entry((role, spot)).or_default();
+            *count += 1;
             let letter = match role {
                 Role::A => "A",
                 Role::B => "B",
                 Role::Setup => "S",
                 Role::After => "Z",
             };
-            format!("<{letter}.{count}>")
+            match count {
+                1 => format!("<{letter}.{spot}>"),
+                more => format!("<{letter}.{spot}-{more}>"),
+            }
         };
         match part {
             Part::Atom(at) => {
@@ -292,6 +302,20 @@ mod tests {
         let run = steps(Role::A, &["SET lock:8 ffee", "SET balance:7 135"]);
         let labels = Labels::of(&habits, &run, NOW);
         assert_eq!(labels.apply(b"ffee 135"), b"<A.1> 135");
+    }
+
+    #[test]
+    fn a_retry_does_not_rename_what_follows() {
+        let mut habits = Habits::default();
+        habits.learn(
+            &steps(Role::A, &["SET try 11aa1", "SET job 22bb2"]),
+            &steps(Role::A, &["SET try 33cc3", "SET job 44dd4"]),
+        );
+        let of = |commands: &[&str]| Labels::of(&habits, &steps(Role::A, commands), NOW);
+        let once = of(&["SET try 55ee5", "SET job 66ff6"]);
+        let twice = of(&["SET try 55ee5", "SET try 77aa7", "SET job 66ff6"]);
+        assert_eq!(once.apply(b"66ff6"), twice.apply(b"66ff6"));
+        assert_eq!(twice.apply(b"55ee5 77aa7"), b"<A.2> <A.2-2>");
     }
 
     #[test]
