@@ -124,6 +124,8 @@ where
 pub struct Link<P> {
     connections: P,
     tainted: bool,
+    /// What the server is to be asked before the first operation.
+    pub(crate) unchecked: Option<op::Check>,
     pub(crate) observer: Observer,
 }
 
@@ -133,6 +135,7 @@ impl<P: Connections> Link<P> {
         Self {
             connections,
             tainted: false,
+            unchecked: None,
             observer: Observer::default(),
         }
     }
@@ -214,6 +217,18 @@ async fn send(connection: &mut (impl ConnectionLike + Send), batch: &Batch) -> R
 /// # Errors
 /// Those of the operation, and [`StoreError::Invalid`] if it would watch over connections that change.
 pub async fn run<P: Connections, O: Operation>(
+    link: &mut Link<P>,
+    operation: O,
+) -> Result<O::Output, StoreError> {
+    if let Some(check) = &link.unchecked {
+        let check = check.clone();
+        observed(link, check).await?;
+        link.unchecked = None;
+    }
+    observed(link, operation).await
+}
+
+async fn observed<P: Connections, O: Operation>(
     link: &mut Link<P>,
     operation: O,
 ) -> Result<O::Output, StoreError> {
@@ -305,13 +320,18 @@ impl AsyncRedisStore<Reopening> {
     /// Over a connection of its own to this URL, opened with the first call and again after it was lost. A reply that
     /// takes longer than five seconds counts as lost; [`Reopening::response_timeout`] sets another limit.
     ///
+    /// The first call asks the server whether it is fit, as [`check`](Self::check) does, and ends with
+    /// [`StoreError::Unfit`] or [`StoreError::Refused`] if it is not or does not say; so does every call until it is. To ask
+    /// before anything else is done, use [`connect`](Self::connect); to never ask,
+    /// [`with_connections`](Self::with_connections) over a [`Reopening`].
+    ///
     /// # Errors
     /// [`StoreError::Io`] if the URL is malformed.
     pub fn from_url(url: &str) -> Result<Self, StoreError> {
-        Ok(Self::with_connections(
-            Reopening::new(redis::Client::open(url)?),
-            Settings::default(),
-        ))
+        let connections = Reopening::new(redis::Client::open(url)?);
+        let mut store = Self::with_connections(connections, Settings::default());
+        store.link.unchecked = Some(op::Check::new(&store.settings));
+        Ok(store)
     }
 }
 
@@ -352,6 +372,8 @@ impl<P: Connections> AsyncRedisStore<P> {
     /// Replaces the settings.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
+        let unchecked = self.link.unchecked.is_some();
+        self.link.unchecked = unchecked.then(|| op::Check::new(&settings));
         self.settings = settings;
         self
     }

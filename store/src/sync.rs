@@ -89,6 +89,8 @@ pub fn drive<C: ConnectionLike, O: Operation>(
 pub struct Link<P> {
     connections: P,
     tainted: bool,
+    /// What the server is to be asked before the first operation.
+    pub(crate) unchecked: Option<op::Check>,
     pub(crate) observer: Observer,
 }
 
@@ -98,6 +100,7 @@ impl<P: Connections> Link<P> {
         Self {
             connections,
             tainted: false,
+            unchecked: None,
             observer: Observer::default(),
         }
     }
@@ -178,6 +181,18 @@ pub fn run<P: Connections, O: Operation>(
     link: &mut Link<P>,
     operation: O,
 ) -> Result<O::Output, StoreError> {
+    if let Some(check) = &link.unchecked {
+        let check = check.clone();
+        observed(link, check)?;
+        link.unchecked = None;
+    }
+    observed(link, operation)
+}
+
+fn observed<P: Connections, O: Operation>(
+    link: &mut Link<P>,
+    operation: O,
+) -> Result<O::Output, StoreError> {
     let mut call = link.observer.call(&operation);
     let span = call.span();
     let result = span.within(|| carry(link, operation, &mut call));
@@ -250,13 +265,18 @@ impl RedisStore<Reopening> {
     /// Over a connection of its own to this URL, opened with the first call and again after it was lost. A reply that
     /// takes longer than five seconds counts as lost; [`Reopening::response_timeout`] sets another limit.
     ///
+    /// The first call asks the server whether it is fit, as [`check`](Self::check) does, and ends with
+    /// [`StoreError::Unfit`] or [`StoreError::Refused`] if it is not or does not say; so does every call until it is. To ask
+    /// before anything else is done, use [`connect`](Self::connect); to never ask,
+    /// [`with_connections`](Self::with_connections) over a [`Reopening`].
+    ///
     /// # Errors
     /// [`StoreError::Io`] if the URL is malformed.
     pub fn from_url(url: &str) -> Result<Self, StoreError> {
-        Ok(Self::with_connections(
-            Reopening::new(redis::Client::open(url)?),
-            Settings::default(),
-        ))
+        let connections = Reopening::new(redis::Client::open(url)?);
+        let mut store = Self::with_connections(connections, Settings::default());
+        store.link.unchecked = Some(op::Check::new(&store.settings));
+        Ok(store)
     }
 }
 
@@ -297,6 +317,8 @@ impl<P: Connections> RedisStore<P> {
     /// Replaces the settings.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
+        let unchecked = self.link.unchecked.is_some();
+        self.link.unchecked = unchecked.then(|| op::Check::new(&settings));
         self.settings = settings;
         self
     }

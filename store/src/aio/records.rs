@@ -8,8 +8,8 @@ use crate::{
 };
 
 impl AsyncRedisStore<Reopening> {
-    /// As [`AsyncRedisStore::from_url`], with these settings, and asks the server at once whether it is fit. To skip the
-    /// question, use [`AsyncRedisStore::from_url`]; to ask later, [`AsyncRedisStore::check`].
+    /// As [`AsyncRedisStore::from_url`], with these settings, but opens the connection and asks the server whether it is fit now,
+    /// not with the first call.
     ///
     /// A dropped future has changed nothing.
     ///
@@ -17,6 +17,7 @@ impl AsyncRedisStore<Reopening> {
     /// As [`AsyncRedisStore::check`], and [`StoreError::Io`] for a malformed URL or a server that is not there.
     pub async fn connect(url: &str, settings: Settings) -> Result<Self, StoreError> {
         let mut store = Self::from_url(url)?.settings(settings);
+        store.link.unchecked = None;
         store.check().await?;
         Ok(store)
     }
@@ -24,7 +25,8 @@ impl AsyncRedisStore<Reopening> {
 
 impl<P: Connections> AsyncRedisStore<P> {
     /// Asks the server whether it would lose data or refuse commits as it is set up: evicts keys, is a replica, runs no
-    /// scripts for this user. A store does not ask by itself; [`AsyncRedisStore::connect`] does.
+    /// scripts for this user. A store from [`AsyncRedisStore::from_url`] asks with its first call, one over connections of
+    /// other sources not by itself.
     ///
     /// A dropped future has changed nothing.
     ///

@@ -7,13 +7,14 @@ use crate::{
 };
 
 impl RedisStore<Reopening> {
-    /// As [`RedisStore::from_url`], with these settings, and asks the server at once whether it is fit. To skip the
-    /// question, use [`RedisStore::from_url`]; to ask later, [`RedisStore::check`].
+    /// As [`RedisStore::from_url`], with these settings, but opens the connection and asks the server whether it is fit now,
+    /// not with the first call.
     ///
     /// # Errors
     /// As [`RedisStore::check`], and [`StoreError::Io`] for a malformed URL or a server that is not there.
     pub fn connect(url: &str, settings: Settings) -> Result<Self, StoreError> {
         let mut store = Self::from_url(url)?.settings(settings);
+        store.link.unchecked = None;
         store.check()?;
         Ok(store)
     }
@@ -21,7 +22,8 @@ impl RedisStore<Reopening> {
 
 impl<P: Connections> RedisStore<P> {
     /// Asks the server whether it would lose data or refuse commits as it is set up: evicts keys, is a replica, runs no
-    /// scripts for this user. A store does not ask by itself; [`RedisStore::connect`] does.
+    /// scripts for this user. A store from [`RedisStore::from_url`] asks with its first call, one over connections of
+    /// other sources not by itself.
     ///
     /// # Errors
     /// [`StoreError::Unfit`]; [`StoreError::Refused`] if this user may not even ask; [`StoreError::Io`]. Trying again is
