@@ -20,6 +20,8 @@ mod checks;
 mod commits;
 #[path = "store/creation.rs"]
 mod creation;
+#[path = "store/deliveries.rs"]
+mod deliveries;
 #[path = "store/dialects.rs"]
 mod dialects;
 #[path = "store/documents.rs"]

@@ -143,10 +143,11 @@ impl Core {
             clock,
             visibility,
             min_priority,
+            deliveries,
             ..
         } = self.options;
         let claim = Claim::new(&self.settings, clock, token, visibility, min_priority)?;
-        let claimed = crew.run(claim).await?;
+        let claimed = crew.run(claim.counting(deliveries)).await?;
         for letter in &claimed.buried {
             crew.conduct().trouble(&Trouble::Buried(letter));
         }
@@ -201,14 +202,14 @@ impl Core {
             Admission::Drop => return tenure.ack(crew, Handling::Ignored).await,
             Admission::Later => {
                 let pause = self.options.suspend_pause;
-                return tenure.nack(crew, pause, Handling::Postponed).await;
+                return tenure.postpone(crew, pause, Handling::Postponed).await;
             }
         }
         let (document, verdict) = crew.decide(&tenure, document).await;
         match verdict {
             None => Ok(Handling::LeaseLost),
             Some(Verdict::Ignore) => tenure.ack(crew, Handling::Ignored).await,
-            Some(Verdict::Later(pause)) => tenure.nack(crew, pause, Handling::Postponed).await,
+            Some(Verdict::Later(pause)) => tenure.postpone(crew, pause, Handling::Postponed).await,
             Some(Verdict::Commit(_)) if !tenure.keep(crew).await? => Ok(Handling::LeaseLost),
             Some(Verdict::Commit(commit)) => self.commit(crew, tenure, document, commit).await,
         }
@@ -241,7 +242,7 @@ impl Core {
                 tenure.ack(crew, Handling::Committed).await
             }
             Err(StoreError::Conflict { .. }) => {
-                tenure.nack(crew, Duration::ZERO, Handling::Again).await
+                tenure.postpone(crew, Duration::ZERO, Handling::Again).await
             }
             Err(StoreError::Indeterminate {
                 attempt: Some(attempt),
@@ -256,7 +257,7 @@ impl Core {
                         ..
                     } => tenure.ack(crew, Handling::Committed).await,
                     // Whatever becomes of it: the event comes again, and is marked or not.
-                    _ => tenure.nack(crew, Duration::ZERO, Handling::Again).await,
+                    _ => tenure.postpone(crew, Duration::ZERO, Handling::Again).await,
                 }
             }
             Err(error @ StoreError::Partial { .. }) => {

@@ -69,6 +69,18 @@ impl Tenure {
         host.run(ack).await.map(|_| handling)
     }
 
+    /// Of an event that nothing is wrong with.
+    pub(super) async fn postpone<H: Host>(
+        &self,
+        host: &mut H,
+        pause: Duration,
+        handling: Handling,
+    ) -> Result<Handling, StoreError> {
+        let (settings, clock) = (&self.settings, self.options.clock);
+        let postpone = Settle::postpone(settings, clock, &self.lease, pause)?;
+        host.run(postpone).await.map(|_| handling)
+    }
+
     pub(super) async fn nack<H: Host>(
         &self,
         host: &mut H,
@@ -95,7 +107,7 @@ where
         error
     {
         // Sooner than the lease would end, if the connection is there again.
-        let _ = tenure.nack(crew, Duration::ZERO, Handling::Again).await;
+        let _ = tenure.postpone(crew, Duration::ZERO, Handling::Again).await;
         return Err(error);
     }
     crew.conduct().trouble(&Trouble::Parked {

@@ -16,7 +16,7 @@ use store::{
     cluster::aio::Cluster,
     relay::PageStart,
     sharded::{AsyncShardedStore, Partitions},
-    transport::{AsyncRedisTransport, Clock, Lease, Priority},
+    transport::{AsyncRedisTransport, Clock, Deliveries, Lease, Priority},
 };
 
 use crate::{
@@ -367,7 +367,7 @@ fn carries_no_watch(server: &Server, store: &mut Store, about: &str) {
 fn queued() -> (Server, Transport, Lease) {
     let server = Server::new();
     let connection = Stepping(AsyncConnection(Box::new(server.async_connection())));
-    let mut transport = AsyncRedisTransport::new(connection);
+    let mut transport = AsyncRedisTransport::new(connection).deliveries(Deliveries::Counted);
     // One that stands still, so that two runs leave the same.
     transport.set_clock(Clock::Fixed(1_700_000_000_000));
     for id in ["e", "f"] {
@@ -389,7 +389,7 @@ const LONG: Duration = Duration::from_secs(30);
 
 type Carry = for<'s> fn(&'s mut Transport, &'s Lease) -> Work<'s>;
 
-const CARRIES: [(&str, Carry); 11] = [
+const CARRIES: [(&str, Carry); 12] = [
     ("publish", |t, _| {
         Box::pin(async {
             let event = Event::new("j", "K");
@@ -404,6 +404,9 @@ const CARRIES: [(&str, Carry); 11] = [
     }),
     ("nack", |t, lease| {
         Box::pin(async { t.nack(lease, Duration::ZERO).await.map(drop) })
+    }),
+    ("postpone", |t, lease| {
+        Box::pin(async { t.postpone(lease, LONG).await.map(drop) })
     }),
     ("park", |t, lease| {
         Box::pin(async { t.nack(lease, LONG).await.map(drop) })

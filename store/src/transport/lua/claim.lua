@@ -1,5 +1,5 @@
 -- KEYS: the tiers that count, lowest first. ARGV: the present or nothing, the token, the visibility in milliseconds, what
--- the keys of queues and of locks begin with.
+-- the keys of queues, of locks and of counts of deliveries begin with (the last one empty: they are not counted).
 local PAGE, MOST = 8, 1024
 local now = now_ms(ARGV[1])
 local best, foreign
@@ -32,7 +32,15 @@ local function consider(tier, index, group, score)
     table.insert(empty, { tier, group })
     return false
   end
-  best = { tier = tier, index = index, group = group, score = score, head = head, lock = lock }
+  local tries = ARGV[6] ~= '' and ARGV[6] .. group
+  local count = tries and redis.pcall('GET', tries)
+  if type(count) == 'table' then
+    foreign = foreign or tries
+    return false
+  end
+  best = {
+    tier = tier, index = index, group = group, score = score, head = head, lock = lock, tries = tries, count = count,
+  }
   return true
 end
 
@@ -96,7 +104,15 @@ if best then
   redis.call('DEL', best.lock)
   redis.call('SET', best.lock, ARGV[2], 'PX', ARGV[3])
   redis.call('ZADD', best.tier, whole(now + ARGV[3]), best.group)
-  return { 'lease', best.index, best.group, best.head }
+  local delivery = ''
+  if best.tries then
+    -- A worker that counts nothing may have taken the event off for which this was the count.
+    local digest = redis.sha1hex(best.head)
+    local before, counted = string.match(best.count or '', '^(%d+):(%x+):?$')
+    delivery = whole(counted == digest and math.min(before, 999999999) + 1 or 1)
+    redis.call('SET', best.tries, delivery .. ':' .. digest, 'PX', whole(ARGV[3] + REMEMBERED_MS))
+  end
+  return { 'lease', best.index, best.group, best.head, delivery }
 end
 if foreign then
   return { 'corrupt', foreign }
