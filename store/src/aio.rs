@@ -378,7 +378,6 @@ impl<P: Connections> AsyncRedisStore<P> {
         self
     }
 
-    #[cfg(feature = "cluster")]
     pub(crate) fn set_settings(&mut self, settings: Settings) {
         self.settings = settings;
     }

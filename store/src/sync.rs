@@ -323,7 +323,6 @@ impl<P: Connections> RedisStore<P> {
         self
     }
 
-    #[cfg(feature = "cluster")]
     pub(crate) fn set_settings(&mut self, settings: Settings) {
         self.settings = settings;
     }

@@ -60,6 +60,8 @@ mod relay;
 mod resolving;
 #[path = "store/retry.rs"]
 mod retry;
+#[path = "store/sharded_workers.rs"]
+mod sharded_workers;
 #[path = "store/spellings.rs"]
 mod spellings;
 #[path = "store/tails.rs"]
