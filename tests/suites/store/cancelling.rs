@@ -1,7 +1,7 @@
 //! Futures that are dropped: each call of the asynchronous twins, at each of its await points.
 
 use std::{
-    future::Future,
+    future::{Future, ready},
     pin::{Pin, pin},
     task::{Context, Poll, Waker},
     time::Duration,
@@ -11,17 +11,20 @@ use fakeserver::Server;
 use redis::{Cmd, Pipeline, RedisFuture, Value, aio::ConnectionLike};
 use serde_json::{Map, json};
 use store::{
-    AsyncRedisStore, Commit, CommitPath, Cursor, Event, Execution, Index, ListFilter, Listing,
-    Settings, SpawnIntent, Status, StoreError, Sweep, TimerOp, Version, aio,
+    AsyncRedisStore, Commit, CommitPath, Cursor, Decision, Event, Execution, Index, ListFilter,
+    Listing, Pacing, RetryPolicy, Round, Settings, SpawnEntry, SpawnIntent, Status, StoreError,
+    Sweep, TimerOp, Version, aio,
     cluster::aio::Cluster,
     relay::PageStart,
     sharded::{AsyncShardedStore, Partitions},
     transport::{AsyncRedisTransport, Clock, Deliveries, Lease, Priority},
+    worker::{AsyncHandler, AsyncWorker, Conduct, Verdict, WorkerOptions, child_of},
 };
 
 use crate::{
     backend::{AsyncConnection, SyncConnection, ask},
     keyspace::{self, Bytes, Held, Keyspace},
+    workers::Ledger,
 };
 
 /// Ready at the second time of asking.
@@ -115,8 +118,10 @@ fn seeded(path: CommitPath) -> (Server, Store) {
         execution.finished_at = Some(1.0);
         finished(store.commit(&mut execution, &effects())).unwrap();
     }
-    // What is not known yet takes one more round trip.
     let mut connection = SyncConnection(Box::new(server.connection()));
+    // Due before what is looked for elsewhere, but nobody's.
+    ask(&mut connection, &["ZADD", "stm:timers", "-inf", "c\0Q"]);
+    // What is not known yet takes one more round trip.
     ask(&mut connection, &["SCRIPT", "FLUSH"]);
     (server, store)
 }
@@ -142,7 +147,7 @@ use Leaves::{AllOrNothing, Nothing, Part};
 type Call = for<'s> fn(&'s mut Store) -> Work<'s>;
 
 /// Every call of a store that may write or read, on what [`seeded`] has stored.
-const CALLS: [(&str, Leaves, Call); 35] = [
+const CALLS: [(&str, Leaves, Call); 40] = [
     ("waiting", Nothing, |s| {
         Box::pin(async { s.waiting().await.map(drop) })
     }),
@@ -155,6 +160,51 @@ const CALLS: [(&str, Leaves, Call); 35] = [
     ("due_timers_page", Nothing, |s| {
         Box::pin(async {
             s.due_timers_page(9.0, PageStart::Anywhere, 9)
+                .await
+                .map(drop)
+        })
+    }),
+    ("deliver", AllOrNothing, |s| {
+        Box::pin(async {
+            let page = s.outbox_page(PageStart::Anywhere, 9).await?;
+            let entries = page.entries.into_iter().map(|it| (it, Priority::MIN));
+            s.deliver(&entries.collect::<Vec<_>>()).await.map(drop)
+        })
+    }),
+    ("fire", AllOrNothing, |s| {
+        Box::pin(async {
+            let page = s.due_timers_page(9.0, PageStart::Anywhere, 9).await?;
+            let timers = page.entries.into_iter().map(|it| (it, Priority::MIN));
+            s.fire(&timers.collect::<Vec<_>>()).await.map(drop)
+        })
+    }),
+    ("ack_entry", AllOrNothing, |s| {
+        Box::pin(async {
+            let page = s.spawns_page(PageStart::Anywhere, 9).await?;
+            match page.entries.first() {
+                Some(entry) => s.ack_entry(entry).await.map(drop),
+                None => Ok(()),
+            }
+        })
+    }),
+    ("quarantine", AllOrNothing, |s| {
+        Box::pin(async {
+            let page = s.due_timers_page(9.0, PageStart::Anywhere, 9).await?;
+            for poison in &page.poison {
+                s.quarantine(poison).await?;
+            }
+            Ok(())
+        })
+    }),
+    ("with_retry", AllOrNothing, |s| {
+        Box::pin(async {
+            let policy = RetryPolicy::default();
+            let mut pacing = Pacing::new(|_| ready(()));
+            let decide = |execution: &mut Execution, _: &Round| {
+                execution.outcome = Some("decided".to_owned());
+                Decision::Commit(effects())
+            };
+            s.with_retry("a", &policy, &mut pacing, decide)
                 .await
                 .map(drop)
         })
@@ -315,7 +365,9 @@ fn a_call_of_a_store_that_is_dropped_has_happened_wholly_or_not_at_all() {
                 name == "stale commit",
                 "{name}: {outcome:?}"
             );
-            assert!(leaves != Nothing || before == after, "{name}");
+            // Counters and the index are in order from the start.
+            let writes = leaves != Nothing && !["repair_counters", "rebuild_index"].contains(&name);
+            assert_eq!(before != after, writes, "{name}");
             let mut times = 0;
             loop {
                 times += 1;
@@ -464,6 +516,95 @@ fn a_call_of_a_transport_that_is_dropped_has_happened_wholly_or_not_at_all() {
         }
         assert!(times > 2, "{name} has no await points");
     }
+}
+
+/// Takes its time to decide what [`Ledger`] would.
+struct Slow;
+
+impl Conduct<Execution> for Slow {
+    fn child(&mut self, parent: &Execution, spawn: &SpawnEntry) -> Option<(Execution, Commit)> {
+        Some(child_of(parent, spawn))
+    }
+}
+
+impl AsyncHandler<Execution> for Slow {
+    async fn handle(&mut self, execution: &mut Execution, event: &Event) -> Verdict {
+        Once(false).await;
+        Ledger::decide(execution, event)
+    }
+}
+
+/// A worker and an event with all kinds of effects; once more, so that there is something behind it.
+fn employed() -> (
+    Server,
+    AsyncWorker<
+        aio::Exclusive<Stepping>,
+        Slow,
+        Execution,
+        impl FnMut(Duration) -> std::future::Ready<()> + Send,
+    >,
+) {
+    let (server, mut transport, _) = queued();
+    let mut connection = SyncConnection(Box::new(server.connection()));
+    ask(&mut connection, &["FLUSHALL"]);
+    let connect = || Stepping(AsyncConnection(Box::new(server.async_connection())));
+    let mut store = AsyncRedisStore::new(connect());
+    for id in ["a", "b"] {
+        finished(store.save(&mut Execution::new(id, "d"))).unwrap();
+    }
+    for (id, kind) in [("1", "All"), ("2", "Later"), ("3", "Note")] {
+        let group = if kind == "Later" { "b" } else { "a" };
+        finished(transport.publish(group, &Event::new(id, kind), Priority::MIN)).unwrap();
+    }
+    let options = WorkerOptions::new("w").deliveries(Deliveries::Counted);
+    let worker = AsyncWorker::new(AsyncRedisStore::new(connect()), options, Slow);
+    (server, worker.pacing(Pacing::new(|_| ready(()))))
+}
+
+#[test]
+fn turns_of_a_worker_that_are_dropped_lose_nothing_and_do_nothing_twice() {
+    async fn work<P, S, T>(worker: &mut AsyncWorker<P, Slow, Execution, S>) -> usize
+    where
+        P: aio::Connections,
+        S: FnMut(Duration) -> T + Send,
+        T: Future<Output = ()> + Send,
+    {
+        for turns in 0..100 {
+            if worker.turn().await.unwrap().is_idle() {
+                return turns;
+            }
+        }
+        panic!("there is always something to do")
+    }
+    // The event that is to come later never ends, and holds what comes behind it in its group.
+    let end = |server: &Server| {
+        let mut connection = SyncConnection(Box::new(server.connection()));
+        for group in ["a", "b", "a*1"] {
+            ask(&mut connection, &["DEL", &format!("stm:lock:{group}")]);
+            let name = format!("stm:tries:{group}");
+            ask(&mut connection, &["DEL", &name]);
+            ask(&mut connection, &["ZADD", "stm:ready:0", "XX", "0", group]);
+        }
+    };
+    let (server, mut worker) = employed();
+    assert!(finished(work(&mut worker)) > 4);
+    end(&server);
+    let wanted = settled(read(&server));
+    let mut times = 0;
+    loop {
+        times += 1;
+        let (server, mut worker) = employed();
+        let ended = polled(is_send(work(&mut worker)), times).is_some();
+        end(&server);
+        finished(work(&mut worker));
+        end(&server);
+        let left = settled(read(&server));
+        assert!(left == wanted, "dropped after {times} polls: {left:?}");
+        if ended {
+            break;
+        }
+    }
+    assert!(times > 60, "only {times} await points");
 }
 
 fn is_send<F: Future + Send>(future: F) -> F {

@@ -39,7 +39,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    fn decide(execution: &mut Execution, event: &Event) -> Verdict {
+    pub(crate) fn decide(execution: &mut Execution, event: &Event) -> Verdict {
         let id = execution.id.clone();
         let log = execution.context.entry("log").or_insert(json!([]));
         log.as_array_mut().unwrap().push(json!(event.id));
