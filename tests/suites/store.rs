@@ -14,6 +14,8 @@ mod backend;
 mod bad_input;
 #[path = "store/cancelling.rs"]
 mod cancelling;
+#[path = "store/cancelling_worker.rs"]
+mod cancelling_worker;
 #[path = "store/checks.rs"]
 mod checks;
 #[path = "store/commits.rs"]

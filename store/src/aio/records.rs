@@ -8,6 +8,23 @@ use crate::{
 };
 
 impl AsyncRedisStore<Reopening> {
+    /// Over a connection of its own to this URL, opened with the first call and again after it was lost. A reply that
+    /// takes longer than five seconds counts as lost; [`Reopening::response_timeout`] sets another limit.
+    ///
+    /// The first call asks the server whether it is fit, as [`check`](Self::check) does, and ends with
+    /// [`StoreError::Unfit`] or [`StoreError::Refused`] if it is not or does not say; so does every call until it is. To ask
+    /// before anything else is done, use [`connect`](Self::connect); to never ask,
+    /// [`with_connections`](Self::with_connections) over a [`Reopening`].
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the URL is malformed.
+    pub fn from_url(url: &str) -> Result<Self, StoreError> {
+        let connections = Reopening::new(redis::Client::open(url)?);
+        let mut store = Self::with_connections(connections, Settings::default());
+        store.link.unchecked = Some(op::Check::new(&store.settings));
+        Ok(store)
+    }
+
     /// As [`AsyncRedisStore::from_url`], with these settings, but opens the connection and asks the server whether it is fit now,
     /// not with the first call.
     ///

@@ -12,23 +12,21 @@ use redis::{Cmd, Pipeline, RedisFuture, Value, aio::ConnectionLike};
 use serde_json::{Map, json};
 use store::{
     AsyncRedisStore, Commit, CommitPath, Cursor, Decision, Event, Execution, Index, ListFilter,
-    Listing, Pacing, RetryPolicy, Round, Settings, SpawnEntry, SpawnIntent, Status, StoreError,
-    Sweep, TimerOp, Version, aio,
+    Listing, Pacing, RetryPolicy, Round, Settings, SpawnIntent, Status, StoreError, Sweep, TimerOp,
+    Version, aio,
     cluster::aio::Cluster,
     relay::PageStart,
     sharded::{AsyncShardedStore, Partitions},
     transport::{AsyncRedisTransport, Clock, Deliveries, Lease, Priority},
-    worker::{AsyncHandler, AsyncWorker, Conduct, Verdict, WorkerOptions, child_of},
 };
 
 use crate::{
     backend::{AsyncConnection, SyncConnection, ask},
     keyspace::{self, Bytes, Held, Keyspace},
-    workers::Ledger,
 };
 
 /// Ready at the second time of asking.
-struct Once(bool);
+pub(crate) struct Once(pub(crate) bool);
 
 impl Future for Once {
     type Output = ();
@@ -43,7 +41,7 @@ impl Future for Once {
 }
 
 /// A connection with an await point before a batch goes out, and one before its replies are handed over.
-struct Stepping(AsyncConnection);
+pub(crate) struct Stepping(pub(crate) AsyncConnection);
 
 impl ConnectionLike for Stepping {
     fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
@@ -75,12 +73,12 @@ impl ConnectionLike for Stepping {
 }
 
 type Store = AsyncRedisStore<aio::Exclusive<Stepping>>;
-type Transport = AsyncRedisTransport<aio::Exclusive<Stepping>>;
+pub(crate) type Transport = AsyncRedisTransport<aio::Exclusive<Stepping>>;
 /// That it can be sent to another thread is checked with every entry of the tables below.
 type Work<'s> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send + 's>>;
 
 /// Asks so many times at most.
-fn polled<F: Future>(future: F, times: usize) -> Option<F::Output> {
+pub(crate) fn polled<F: Future>(future: F, times: usize) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
     (0..times).find_map(|_| match future.as_mut().poll(&mut context) {
@@ -91,11 +89,11 @@ fn polled<F: Future>(future: F, times: usize) -> Option<F::Output> {
 
 const ENDLESS: usize = 10_000;
 
-fn finished<F: Future>(future: F) -> F::Output {
+pub(crate) fn finished<F: Future>(future: F) -> F::Output {
     polled(future, ENDLESS).expect("the future ends")
 }
 
-fn read(server: &Server) -> Keyspace {
+pub(crate) fn read(server: &Server) -> Keyspace {
     keyspace::read(&mut SyncConnection(Box::new(server.connection())))
 }
 
@@ -337,7 +335,7 @@ const CALLS: [(&str, Leaves, Call); 40] = [
 ];
 
 /// Without the counters, since numbers may stay unused, and without the times of the index.
-fn settled(mut keyspace: Keyspace) -> Keyspace {
+pub(crate) fn settled(mut keyspace: Keyspace) -> Keyspace {
     let is_counter = |Bytes(key): &Bytes| {
         let key = String::from_utf8_lossy(key);
         key.ends_with(":seq") || key.contains(":trace:seq:")
@@ -416,7 +414,7 @@ fn carries_no_watch(server: &Server, store: &mut Store, about: &str) {
     );
 }
 
-fn queued() -> (Server, Transport, Lease) {
+pub(crate) fn queued() -> (Server, Transport, Lease) {
     let server = Server::new();
     let connection = Stepping(AsyncConnection(Box::new(server.async_connection())));
     let mut transport = AsyncRedisTransport::new(connection).deliveries(Deliveries::Counted);
@@ -518,96 +516,7 @@ fn a_call_of_a_transport_that_is_dropped_has_happened_wholly_or_not_at_all() {
     }
 }
 
-/// Takes its time to decide what [`Ledger`] would.
-struct Slow;
-
-impl Conduct<Execution> for Slow {
-    fn child(&mut self, parent: &Execution, spawn: &SpawnEntry) -> Option<(Execution, Commit)> {
-        Some(child_of(parent, spawn))
-    }
-}
-
-impl AsyncHandler<Execution> for Slow {
-    async fn handle(&mut self, execution: &mut Execution, event: &Event) -> Verdict {
-        Once(false).await;
-        Ledger::decide(execution, event)
-    }
-}
-
-/// A worker and an event with all kinds of effects; once more, so that there is something behind it.
-fn employed() -> (
-    Server,
-    AsyncWorker<
-        aio::Exclusive<Stepping>,
-        Slow,
-        Execution,
-        impl FnMut(Duration) -> std::future::Ready<()> + Send,
-    >,
-) {
-    let (server, mut transport, _) = queued();
-    let mut connection = SyncConnection(Box::new(server.connection()));
-    ask(&mut connection, &["FLUSHALL"]);
-    let connect = || Stepping(AsyncConnection(Box::new(server.async_connection())));
-    let mut store = AsyncRedisStore::new(connect());
-    for id in ["a", "b"] {
-        finished(store.save(&mut Execution::new(id, "d"))).unwrap();
-    }
-    for (id, kind) in [("1", "All"), ("2", "Later"), ("3", "Note")] {
-        let group = if kind == "Later" { "b" } else { "a" };
-        finished(transport.publish(group, &Event::new(id, kind), Priority::MIN)).unwrap();
-    }
-    let options = WorkerOptions::new("w").deliveries(Deliveries::Counted);
-    let worker = AsyncWorker::new(AsyncRedisStore::new(connect()), options, Slow);
-    (server, worker.pacing(Pacing::new(|_| ready(()))))
-}
-
-#[test]
-fn turns_of_a_worker_that_are_dropped_lose_nothing_and_do_nothing_twice() {
-    async fn work<P, S, T>(worker: &mut AsyncWorker<P, Slow, Execution, S>) -> usize
-    where
-        P: aio::Connections,
-        S: FnMut(Duration) -> T + Send,
-        T: Future<Output = ()> + Send,
-    {
-        for turns in 0..100 {
-            if worker.turn().await.unwrap().is_idle() {
-                return turns;
-            }
-        }
-        panic!("there is always something to do")
-    }
-    // The event that is to come later never ends, and holds what comes behind it in its group.
-    let end = |server: &Server| {
-        let mut connection = SyncConnection(Box::new(server.connection()));
-        for group in ["a", "b", "a*1"] {
-            ask(&mut connection, &["DEL", &format!("stm:lock:{group}")]);
-            let name = format!("stm:tries:{group}");
-            ask(&mut connection, &["DEL", &name]);
-            ask(&mut connection, &["ZADD", "stm:ready:0", "XX", "0", group]);
-        }
-    };
-    let (server, mut worker) = employed();
-    assert!(finished(work(&mut worker)) > 4);
-    end(&server);
-    let wanted = settled(read(&server));
-    let mut times = 0;
-    loop {
-        times += 1;
-        let (server, mut worker) = employed();
-        let ended = polled(is_send(work(&mut worker)), times).is_some();
-        end(&server);
-        finished(work(&mut worker));
-        end(&server);
-        let left = settled(read(&server));
-        assert!(left == wanted, "dropped after {times} polls: {left:?}");
-        if ended {
-            break;
-        }
-    }
-    assert!(times > 60, "only {times} await points");
-}
-
-fn is_send<F: Future + Send>(future: F) -> F {
+pub(crate) fn is_send<F: Future + Send>(future: F) -> F {
     future
 }
 

@@ -12,7 +12,7 @@ use crate::{
     backend::{Protocol, ask},
     meddling::Plan,
     transport::Courier,
-    twin::{Side, with_each},
+    twin::with_each,
     workers::{Hand, Ledger, expire, left, log, options, publish, seed},
 };
 

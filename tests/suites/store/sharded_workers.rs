@@ -15,7 +15,7 @@ use crate::{
     backend::{Backend, Protocol, SyncConnection, ask},
     meddling::{Fault, Plan},
     twin::{Side, with_each},
-    workers::{Hand, Ledger, options},
+    workers::{Hand, options},
 };
 
 pub(crate) const COUNT: u16 = 4;
