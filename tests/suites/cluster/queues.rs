@@ -17,7 +17,8 @@ use store::{
     sharded::{AsyncShardedStore, Partitions, ShardedStore},
     transport::{AsyncRedisTransport, Deliveries, Priority, RedisTransport},
     worker::{
-        AsyncHandler, AsyncWorker, Conduct, Handler, Trouble, Verdict, Worker, WorkerOptions,
+        AsyncHandler, AsyncWorker, Conduct, Handler, StopHandle, Trouble, Verdict, Worker,
+        WorkerOptions,
     },
 };
 use tests::{both, cluster::Cluster};
@@ -261,6 +262,33 @@ impl AsyncHandler<Execution> for HandOn<'_> {
     }
 }
 
+/// A worker over all partitions, until it is stopped.
+fn employ(
+    cluster: &Cluster,
+    flavour: Flavour,
+    (settings, partitions): (&Settings, Partitions),
+    handler: HandOn<'_>,
+    stops: &Mutex<Vec<StopHandle>>,
+) {
+    let options = WorkerOptions::new("w").visibility(LEASE);
+    match flavour {
+        Flavour::Sync => {
+            let store = ShardedStore::open(nodes(cluster), settings, partitions).unwrap();
+            let mut worker = Worker::sharded(store, options, handler).unwrap();
+            stops.lock().unwrap().push(worker.stop_handle());
+            worker.run().unwrap();
+        }
+        Flavour::Async => runtime().block_on(async {
+            let store = AsyncShardedStore::open(async_nodes(cluster), settings, partitions);
+            let store = store.await.unwrap().sweep_from(2);
+            let worker = AsyncWorker::sharded(store, options, handler).unwrap();
+            let mut worker = worker.pacing(Pacing::tokio());
+            stops.lock().unwrap().push(worker.stop_handle());
+            worker.run().await.unwrap();
+        }),
+    }
+}
+
 #[test]
 fn workers_over_partitions_apply_each_event_once_while_slots_move() {
     let Some(cluster) = Cluster::claim() else {
@@ -288,23 +316,7 @@ fn workers_over_partitions_apply_each_event_once_while_slots_move() {
         for flavour in [Flavour::Sync, Flavour::Async] {
             let (cluster, settings, stops) = (&*cluster, &settings, &stops);
             let handler = HandOn { done: &done };
-            let options = WorkerOptions::new("w").visibility(LEASE);
-            scope.spawn(move || match flavour {
-                Flavour::Sync => {
-                    let store = ShardedStore::open(nodes(cluster), settings, partitions).unwrap();
-                    let mut worker = Worker::sharded(store, options, handler).unwrap();
-                    stops.lock().unwrap().push(worker.stop_handle());
-                    worker.run().unwrap();
-                }
-                Flavour::Async => runtime().block_on(async {
-                    let store = AsyncShardedStore::open(async_nodes(cluster), settings, partitions);
-                    let store = store.await.unwrap().sweep_from(2);
-                    let worker = AsyncWorker::sharded(store, options, handler).unwrap();
-                    let mut worker = worker.pacing(Pacing::tokio());
-                    stops.lock().unwrap().push(worker.stop_handle());
-                    worker.run().await.unwrap();
-                }),
-            });
+            scope.spawn(move || employ(cluster, flavour, (settings, partitions), handler, stops));
         }
         for slot in slots {
             let owner = cluster.owner(slot).port();

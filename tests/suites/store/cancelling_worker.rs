@@ -1,7 +1,7 @@
 //! Turns of a worker whose futures are dropped, at each of their await points.
 
 use std::{
-    future::{Future, ready},
+    future::{Future, Ready, ready},
     time::Duration,
 };
 
@@ -34,16 +34,10 @@ impl AsyncHandler<Execution> for Slow {
     }
 }
 
+type Employed = AsyncWorker<aio::Exclusive<Stepping>, Slow, Execution, fn(Duration) -> Ready<()>>;
+
 /// A worker and an event with all kinds of effects; once more, so that there is something behind it.
-fn employed() -> (
-    Server,
-    AsyncWorker<
-        aio::Exclusive<Stepping>,
-        Slow,
-        Execution,
-        impl FnMut(Duration) -> std::future::Ready<()> + Send,
-    >,
-) {
+fn employed() -> (Server, Employed) {
     let (server, mut transport, _) = queued();
     let mut connection = SyncConnection(Box::new(server.connection()));
     ask(&mut connection, &["FLUSHALL"]);
@@ -58,7 +52,8 @@ fn employed() -> (
     }
     let options = WorkerOptions::new("w").deliveries(Deliveries::Counted);
     let worker = AsyncWorker::new(AsyncRedisStore::new(connect()), options, Slow);
-    (server, worker.pacing(Pacing::new(|_| ready(()))))
+    let pauseless: fn(Duration) -> Ready<()> = |_| ready(());
+    (server, worker.pacing(Pacing::new(pauseless)))
 }
 
 #[test]
