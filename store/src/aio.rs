@@ -124,6 +124,8 @@ where
 pub struct Link<P> {
     connections: P,
     tainted: bool,
+    /// What the server is to be asked before the first operation.
+    pub(crate) unchecked: Option<op::Check>,
     pub(crate) observer: Observer,
 }
 
@@ -133,6 +135,7 @@ impl<P: Connections> Link<P> {
         Self {
             connections,
             tainted: false,
+            unchecked: None,
             observer: Observer::default(),
         }
     }
@@ -214,6 +217,18 @@ async fn send(connection: &mut (impl ConnectionLike + Send), batch: &Batch) -> R
 /// # Errors
 /// Those of the operation, and [`StoreError::Invalid`] if it would watch over connections that change.
 pub async fn run<P: Connections, O: Operation>(
+    link: &mut Link<P>,
+    operation: O,
+) -> Result<O::Output, StoreError> {
+    if let Some(check) = &link.unchecked {
+        let check = check.clone();
+        observed(link, check).await?;
+        link.unchecked = None;
+    }
+    observed(link, operation).await
+}
+
+async fn observed<P: Connections, O: Operation>(
     link: &mut Link<P>,
     operation: O,
 ) -> Result<O::Output, StoreError> {
@@ -301,20 +316,6 @@ where
     }
 }
 
-impl AsyncRedisStore<Reopening> {
-    /// Over a connection of its own to this URL, opened with the first call and again after it was lost. A reply that
-    /// takes longer than five seconds counts as lost; [`Reopening::response_timeout`] sets another limit.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] if the URL is malformed.
-    pub fn from_url(url: &str) -> Result<Self, StoreError> {
-        Ok(Self::with_connections(
-            Reopening::new(redis::Client::open(url)?),
-            Settings::default(),
-        ))
-    }
-}
-
 #[cfg(feature = "cluster")]
 impl AsyncRedisStore<crate::cluster::aio::Cluster> {
     /// Over connections of its own to the nodes of the Redis Cluster that these belong to, opened when they are needed; see
@@ -352,11 +353,12 @@ impl<P: Connections> AsyncRedisStore<P> {
     /// Replaces the settings.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
+        let unchecked = self.link.unchecked.is_some();
+        self.link.unchecked = unchecked.then(|| op::Check::new(&settings));
         self.settings = settings;
         self
     }
 
-    #[cfg(feature = "cluster")]
     pub(crate) fn set_settings(&mut self, settings: Settings) {
         self.settings = settings;
     }

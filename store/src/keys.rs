@@ -3,7 +3,7 @@
 use crate::{Rejection, StoreError};
 
 /// Parts that a prefix may not have after its first one: `a` and `a:exe` would share keys.
-const RESERVED_PARTS: [&str; 11] = [
+const RESERVED_PARTS: [&str; 12] = [
     "exe",
     "outbox",
     "spawns",
@@ -15,6 +15,7 @@ const RESERVED_PARTS: [&str; 11] = [
     "ready",
     "prio",
     "dead",
+    "tries",
 ];
 
 /// The key names of one store.

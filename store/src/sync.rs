@@ -89,6 +89,8 @@ pub fn drive<C: ConnectionLike, O: Operation>(
 pub struct Link<P> {
     connections: P,
     tainted: bool,
+    /// What the server is to be asked before the first operation.
+    pub(crate) unchecked: Option<op::Check>,
     pub(crate) observer: Observer,
 }
 
@@ -98,6 +100,7 @@ impl<P: Connections> Link<P> {
         Self {
             connections,
             tainted: false,
+            unchecked: None,
             observer: Observer::default(),
         }
     }
@@ -178,6 +181,18 @@ pub fn run<P: Connections, O: Operation>(
     link: &mut Link<P>,
     operation: O,
 ) -> Result<O::Output, StoreError> {
+    if let Some(check) = &link.unchecked {
+        let check = check.clone();
+        observed(link, check)?;
+        link.unchecked = None;
+    }
+    observed(link, operation)
+}
+
+fn observed<P: Connections, O: Operation>(
+    link: &mut Link<P>,
+    operation: O,
+) -> Result<O::Output, StoreError> {
     let mut call = link.observer.call(&operation);
     let span = call.span();
     let result = span.within(|| carry(link, operation, &mut call));
@@ -246,20 +261,6 @@ impl<C: ConnectionLike> RedisStore<Exclusive<C>> {
     }
 }
 
-impl RedisStore<Reopening> {
-    /// Over a connection of its own to this URL, opened with the first call and again after it was lost. A reply that
-    /// takes longer than five seconds counts as lost; [`Reopening::response_timeout`] sets another limit.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] if the URL is malformed.
-    pub fn from_url(url: &str) -> Result<Self, StoreError> {
-        Ok(Self::with_connections(
-            Reopening::new(redis::Client::open(url)?),
-            Settings::default(),
-        ))
-    }
-}
-
 #[cfg(feature = "cluster")]
 impl RedisStore<crate::cluster::sync::Cluster> {
     /// Over connections of its own to the nodes of the Redis Cluster that these belong to, opened when they are needed; see
@@ -297,11 +298,12 @@ impl<P: Connections> RedisStore<P> {
     /// Replaces the settings.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
+        let unchecked = self.link.unchecked.is_some();
+        self.link.unchecked = unchecked.then(|| op::Check::new(&settings));
         self.settings = settings;
         self
     }
 
-    #[cfg(feature = "cluster")]
     pub(crate) fn set_settings(&mut self, settings: Settings) {
         self.settings = settings;
     }

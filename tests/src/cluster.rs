@@ -211,23 +211,22 @@ impl Cluster {
             })
             .expect("keys of a slot");
         if !keys.is_empty() {
-            let mut migrate = cmd("MIGRATE");
-            migrate
-                .arg("127.0.0.1")
-                .arg(to.port)
-                .arg("")
-                .arg(0)
-                .arg(10_000)
-                .arg("KEYS")
-                .arg(&keys);
-            let mut connection = from.connect().expect("a connection");
-            let moved: RedisResult<Value> = migrate.query(&mut connection);
-            assert!(moved.is_ok(), "MIGRATE: {moved:?}");
+            self.move_named(to, slot, &keys);
         }
         let Value::Int(left) = from.ask(&["CLUSTER", "COUNTKEYSINSLOT", &number]) else {
             panic!("a number of keys");
         };
         usize::try_from(left).unwrap_or_default()
+    }
+
+    /// Moves these keys of a slot that moves.
+    pub fn move_named(&self, to: &Node, slot: u16, keys: &[impl redis::ToRedisArgs]) {
+        let mut migrate = cmd("MIGRATE");
+        migrate.arg("127.0.0.1").arg(to.port).arg("");
+        migrate.arg(0).arg(10_000).arg("KEYS").arg(keys);
+        let mut connection = self.owner(slot).connect().expect("a connection");
+        let moved: RedisResult<Value> = migrate.query(&mut connection);
+        assert!(moved.is_ok(), "MIGRATE: {moved:?}");
     }
 
     /// Makes the move of a slot known: the new owner first, so that the slot is never nobody's.

@@ -17,6 +17,8 @@ mod moving;
 mod naive;
 #[path = "cluster/proxy.rs"]
 mod proxy;
+#[path = "cluster/queues.rs"]
+mod queues;
 #[path = "cluster/sharded.rs"]
 mod sharded;
 #[path = "cluster/twin.rs"]

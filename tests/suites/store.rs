@@ -14,12 +14,16 @@ mod backend;
 mod bad_input;
 #[path = "store/cancelling.rs"]
 mod cancelling;
+#[path = "store/cancelling_worker.rs"]
+mod cancelling_worker;
 #[path = "store/checks.rs"]
 mod checks;
 #[path = "store/commits.rs"]
 mod commits;
 #[path = "store/creation.rs"]
 mod creation;
+#[path = "store/deliveries.rs"]
+mod deliveries;
 #[path = "store/dialects.rs"]
 mod dialects;
 #[path = "store/documents.rs"]
@@ -58,6 +62,8 @@ mod relay;
 mod resolving;
 #[path = "store/retry.rs"]
 mod retry;
+#[path = "store/sharded_workers.rs"]
+mod sharded_workers;
 #[path = "store/spellings.rs"]
 mod spellings;
 #[path = "store/tails.rs"]

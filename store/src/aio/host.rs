@@ -4,7 +4,7 @@ use std::{future::Future, time::Duration};
 
 use super::{AsyncRedisStore, Connections, Link, run};
 use crate::{
-    Decision, Document, Pacing, Retried, RetryPolicy, Round, StoreError,
+    Decision, Document, Pacing, Retried, RetryPolicy, Round, Settings, StoreError,
     op::Operation,
     retry::{Host, with_retry},
 };
@@ -21,12 +21,22 @@ where
     S: FnMut(Duration) -> T,
     T: Future<Output = ()> + Send,
 {
-    fn run<O>(&mut self, operation: O) -> impl Future<Output = Result<O::Output, StoreError>> + Send
+    fn run<O>(
+        &mut self,
+        at: &Settings,
+        operation: O,
+    ) -> impl Future<Output = Result<O::Output, StoreError>> + Send
     where
         O: Operation + Send,
         O::Output: Send,
     {
-        run(self.link, operation)
+        let aimed = self.link.ready::<O>(at);
+        // Not all of this, which holds what can not be sent.
+        let link = &mut *self.link;
+        async move {
+            aimed?;
+            run(link, operation).await
+        }
     }
 
     fn sleep(&mut self, pause: Duration) -> impl Future<Output = ()> + Send {

@@ -8,8 +8,25 @@ use crate::{
 };
 
 impl AsyncRedisStore<Reopening> {
-    /// As [`AsyncRedisStore::from_url`], with these settings, and asks the server at once whether it is fit. To skip the
-    /// question, use [`AsyncRedisStore::from_url`]; to ask later, [`AsyncRedisStore::check`].
+    /// Over a connection of its own to this URL, opened with the first call and again after it was lost. A reply that
+    /// takes longer than five seconds counts as lost; [`Reopening::response_timeout`] sets another limit.
+    ///
+    /// The first call asks the server whether it is fit, as [`check`](Self::check) does, and ends with
+    /// [`StoreError::Unfit`] or [`StoreError::Refused`] if it is not or does not say; so does every call until it is. To ask
+    /// before anything else is done, use [`connect`](Self::connect); to never ask,
+    /// [`with_connections`](Self::with_connections) over a [`Reopening`].
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the URL is malformed.
+    pub fn from_url(url: &str) -> Result<Self, StoreError> {
+        let connections = Reopening::new(redis::Client::open(url)?);
+        let mut store = Self::with_connections(connections, Settings::default());
+        store.link.unchecked = Some(op::Check::new(&store.settings));
+        Ok(store)
+    }
+
+    /// As [`AsyncRedisStore::from_url`], with these settings, but opens the connection and asks the server whether it is fit now,
+    /// not with the first call.
     ///
     /// A dropped future has changed nothing.
     ///
@@ -17,6 +34,7 @@ impl AsyncRedisStore<Reopening> {
     /// As [`AsyncRedisStore::check`], and [`StoreError::Io`] for a malformed URL or a server that is not there.
     pub async fn connect(url: &str, settings: Settings) -> Result<Self, StoreError> {
         let mut store = Self::from_url(url)?.settings(settings);
+        store.link.unchecked = None;
         store.check().await?;
         Ok(store)
     }
@@ -24,7 +42,8 @@ impl AsyncRedisStore<Reopening> {
 
 impl<P: Connections> AsyncRedisStore<P> {
     /// Asks the server whether it would lose data or refuse commits as it is set up: evicts keys, is a replica, runs no
-    /// scripts for this user. A store does not ask by itself; [`AsyncRedisStore::connect`] does.
+    /// scripts for this user. A store from [`AsyncRedisStore::from_url`] asks with its first call, one over connections of
+    /// other sources not by itself.
     ///
     /// A dropped future has changed nothing.
     ///

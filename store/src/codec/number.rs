@@ -1,5 +1,7 @@
 //! Numbers as Python spells and reads them.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 /// How a float is laid out. Both take the shortest digits that read back as the same double.
@@ -129,17 +131,17 @@ fn is_laid_out(literal: &str) -> bool {
 }
 
 /// The text of a JSON number in one of the spellings: integers of any size as they are, floats laid out anew.
-pub(super) fn spell(literal: &str, layout: Layout) -> String {
-    if !literal.contains(['.', 'e', 'E']) {
-        return if literal == "-0" { "0" } else { literal }.to_owned();
+pub(super) fn spell(literal: &str, layout: Layout) -> Cow<'_, str> {
+    if literal == "-0" {
+        return "0".into();
     }
-    if is_laid_out(literal) {
-        return literal.to_owned();
+    if !literal.contains(['.', 'e', 'E']) || is_laid_out(literal) {
+        return literal.into();
     }
     match literal.parse::<f64>() {
         // Beyond the range of doubles the literal stays: it is the only thing that still holds the number.
-        Ok(number) if number.is_finite() => finite(number, layout),
-        _ => literal.to_owned(),
+        Ok(number) if number.is_finite() => finite(number, layout).into(),
+        _ => literal.into(),
     }
 }
 

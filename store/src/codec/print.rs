@@ -106,16 +106,10 @@ impl Printer {
     }
 
     pub(super) fn text(&mut self, text: &str) {
-        let is_raw = match self.spelling {
-            Spelling::Compact => |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\',
-            Spelling::Spaced => {
-                |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
-            }
-        };
         self.out.push('"');
         let mut rest = text;
         // Most texts have nothing to escape, and the ends of what has not are ends of characters.
-        while let Some(at) = rest.bytes().position(|byte| !is_raw(byte)) {
+        while let Some(at) = self.first_to_escape(rest) {
             let (raw, escaped) = rest.split_at(at);
             self.out.push_str(raw);
             let mut characters = escaped.chars();
@@ -127,6 +121,18 @@ impl Printer {
         }
         self.out.push_str(rest);
         self.out.push('"');
+    }
+
+    fn first_to_escape(&self, text: &str) -> Option<usize> {
+        let is_special = |byte: u8| byte == b'"' || byte == b'\\';
+        match self.spelling {
+            Spelling::Compact => text
+                .bytes()
+                .position(|byte| byte < b' ' || is_special(byte)),
+            Spelling::Spaced => text
+                .bytes()
+                .position(|byte| !matches!(byte, b' '..=b'~') || is_special(byte)),
+        }
     }
 
     fn character(&mut self, character: char) {

@@ -31,6 +31,13 @@ impl Call {
         }
     }
 
+    /// Replaces the last argument.
+    pub(crate) fn set_last_argument(&mut self, argument: Vec<u8>) {
+        if let Some(last) = self.arguments.last_mut() {
+            *last = argument;
+        }
+    }
+
     /// The keys, in the order of the script.
     pub(crate) fn keys(&self) -> &[String] {
         &self.keys

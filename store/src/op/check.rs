@@ -16,7 +16,7 @@ const NOTHING: &str = "return 1";
 ///
 /// It tells how things are now: a server that is configured anew or becomes a replica later is not noticed. A user who
 /// may not ask for `INFO` can not be told either: then the answer is [`StoreError::Refused`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Check {
     needs_scripts: bool,
 }

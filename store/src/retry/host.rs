@@ -2,15 +2,17 @@
 
 use std::{future::Future, time::Duration};
 
-use crate::{StoreError, op::Operation};
+use crate::{Settings, StoreError, op::Operation};
 
 /// Runs operations, pauses, knows how much time has passed.
 ///
 /// The blocking twin does its work in the call and answers with a future that is ready; a flow over it never waits, and
 /// [`at_once`] takes its result.
 pub(crate) trait Host {
+    /// Runs an operation on the keys of these settings.
     fn run<O>(
         &mut self,
+        at: &Settings,
         operation: O,
     ) -> impl Future<Output = Result<O::Output, StoreError>> + Send
     where

@@ -76,13 +76,17 @@ impl Flow<'_> {
         D: Document + Send,
         F: FnMut(&mut D, &Round) -> Decision,
     {
-        let loaded = host.run(Load::<D>::of(self.settings, id)).await?;
+        let loaded = host
+            .run(self.settings, Load::<D>::of(self.settings, id))
+            .await?;
         if let Some(done) = self.settle(host, loaded.as_ref()).await? {
             return match done {
                 Settled::Landed(document, committed) => Ok(Retried::Committed(document, committed)),
                 Settled::Overtaken => {
                     // What was loaded may be older than what was found out.
-                    let loaded = host.run(Load::<D>::of(self.settings, id)).await?;
+                    let loaded = host
+                        .run(self.settings, Load::<D>::of(self.settings, id))
+                        .await?;
                     Ok(loaded.map_or(Retried::Missing, Retried::Overtaken))
                 }
             };
@@ -99,7 +103,7 @@ impl Flow<'_> {
             Decision::Leave => return self.left(document),
         };
         let operation = CommitOperation::new(self.settings, &document, &commit)?;
-        match host.run(operation).await {
+        match host.run(self.settings, operation).await {
             Ok(committed) => {
                 committed.note(&mut document);
                 Ok(Retried::Committed(document, committed))
@@ -139,7 +143,8 @@ impl Flow<'_> {
         let version = loaded.map(Document::version);
         let mut open = Vec::new();
         for (attempt, error) in std::mem::take(&mut self.doubtful) {
-            let resolution = host.run(Resolve::new(self.settings, &attempt)).await;
+            let resolve = Resolve::new(self.settings, &attempt);
+            let resolution = host.run(self.settings, resolve).await;
             let resolution = match resolution {
                 Ok(resolution) => resolution,
                 Err(failed) => {

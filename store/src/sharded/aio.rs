@@ -2,8 +2,10 @@
 
 use super::{Partition, Partitions, ShardedCursor, ShardedPage, layout::Layout};
 use crate::{
-    AsyncRedisStore, Commit, Committed, Document, Execution, ListFilter, Settings, StoreError,
+    AsyncRedisStore, Commit, Committed, Document, Event, Execution, ListFilter, Settings,
+    StoreError,
     aio::Connections,
+    transport::{Priority, Publish},
 };
 
 /// A store that is spread over partitions, over asynchronous connections; see [the module](super).
@@ -156,6 +158,32 @@ impl<P: Connections> AsyncShardedStore<P> {
     ) -> Result<Committed, StoreError> {
         let partition = self.partition_of(document.id());
         self.partition(partition)?.commit(document, commit).await
+    }
+
+    /// Queues an event for an execution, in the partition that it lies in; see
+    /// [`AsyncRedisTransport::publish`](crate::transport::AsyncRedisTransport::publish).
+    ///
+    /// A dropped future has queued it or not; a repetition may queue it twice.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn publish(
+        &mut self,
+        id: &str,
+        event: &Event,
+        priority: Priority,
+    ) -> Result<u64, StoreError> {
+        let publish = Publish::new(
+            &self.settings_of(self.partition_of(id))?,
+            id,
+            event,
+            priority,
+        )?;
+        self.of(id)?.run(publish).await
+    }
+
+    pub(crate) fn into_parts(self) -> (AsyncRedisStore<P>, Layout, Partition) {
+        (self.store, self.layout, self.next)
     }
 
     /// A page of one partition, from all of them in turn; see [`AsyncRedisStore::list_executions`].

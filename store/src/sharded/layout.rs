@@ -9,6 +9,7 @@ use crate::{
     Rejection, Settings, StoreError,
     keys::Keys,
     op::{Batch, Operation, Replies, Step, reply},
+    worker::Territory,
 };
 
 /// More partitions than this are refused: a sweep visits each of them.
@@ -87,7 +88,7 @@ impl fmt::Display for Partition {
 
 /// Settings of the parts of a sharded store.
 #[derive(Debug, Clone)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     base: Settings,
     partitions: Partitions,
 }
@@ -127,6 +128,17 @@ impl Layout {
     pub(super) fn home(&self) -> Result<Settings, StoreError> {
         let keys = self.keys("layout")?;
         Ok(self.base.clone().under(keys))
+    }
+
+    /// All of them, for a worker.
+    pub(crate) fn territory(&self) -> Result<Territory, StoreError> {
+        let first = self.settings(Partition(0))?;
+        let others = self.partitions.iter().skip(1);
+        let others: Result<Vec<_>, _> = others.map(|other| self.settings(other)).collect();
+        Ok(Territory::of_several(first, others?, |id, count| {
+            let count = u16::try_from(count).unwrap_or(PARTITIONS_MAX);
+            usize::from(Partitions(count).of(id).0)
+        }))
     }
 
     pub(super) fn record(&self) -> Result<RecordLayout, StoreError> {

@@ -2,8 +2,9 @@
 
 use super::{Partition, Partitions, ShardedCursor, ShardedPage, layout::Layout};
 use crate::{
-    Commit, Committed, Document, Execution, ListFilter, RedisStore, Settings, StoreError,
+    Commit, Committed, Document, Event, Execution, ListFilter, RedisStore, Settings, StoreError,
     sync::Connections,
+    transport::{Priority, Publish},
 };
 
 /// A store that is spread over partitions, over blocking connections; see [the module](super).
@@ -149,6 +150,30 @@ impl<P: Connections> ShardedStore<P> {
     ) -> Result<Committed, StoreError> {
         let partition = self.partition_of(document.id());
         self.partition(partition)?.commit(document, commit)
+    }
+
+    /// Queues an event for an execution, in the partition that it lies in; see
+    /// [`RedisTransport::publish`](crate::transport::RedisTransport::publish).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn publish(
+        &mut self,
+        id: &str,
+        event: &Event,
+        priority: Priority,
+    ) -> Result<u64, StoreError> {
+        let publish = Publish::new(
+            &self.settings_of(self.partition_of(id))?,
+            id,
+            event,
+            priority,
+        )?;
+        self.of(id)?.run(publish)
+    }
+
+    pub(crate) fn into_parts(self) -> (RedisStore<P>, Layout, Partition) {
+        (self.store, self.layout, self.next)
     }
 
     /// A page of one partition, from all of them in turn; see [`RedisStore::list_executions`].

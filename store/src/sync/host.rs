@@ -7,7 +7,7 @@ use std::{
 
 use super::{Connections, Link, RedisStore, run};
 use crate::{
-    Decision, Document, Pacing, Retried, RetryPolicy, Round, StoreError,
+    Decision, Document, Pacing, Retried, RetryPolicy, Round, Settings, StoreError,
     op::Operation,
     retry::{Host, at_once, with_retry},
 };
@@ -19,12 +19,17 @@ pub(crate) struct Blocking<'a, P, S> {
 }
 
 impl<P: Connections, S: FnMut(Duration)> Host for Blocking<'_, P, S> {
-    fn run<O>(&mut self, operation: O) -> impl Future<Output = Result<O::Output, StoreError>> + Send
+    fn run<O>(
+        &mut self,
+        at: &Settings,
+        operation: O,
+    ) -> impl Future<Output = Result<O::Output, StoreError>> + Send
     where
         O: Operation + Send,
         O::Output: Send,
     {
-        ready(run(self.link, operation))
+        let aimed = self.link.ready::<O>(at);
+        ready(aimed.and_then(|()| run(self.link, operation)))
     }
 
     fn sleep(&mut self, pause: Duration) -> impl Future<Output = ()> + Send {

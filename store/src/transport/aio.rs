@@ -5,8 +5,8 @@ use std::time::Duration;
 use redis::aio::ConnectionLike;
 
 use super::{
-    Backlog, Claim, Claimed, Clock, DiscardDeadLetter, Lease, Priority, Publish, QueueLength,
-    ReadBacklog, ReadDeadLetters, Settle, Tokens,
+    Backlog, Claim, Claimed, Clock, Deliveries, DiscardDeadLetter, Lease, Priority, Publish,
+    QueueLength, ReadBacklog, ReadDeadLetters, Settle, Tokens,
 };
 use crate::{
     Event, Observer, Settings, StoreError,
@@ -40,6 +40,7 @@ pub struct AsyncRedisTransport<P> {
     settings: Settings,
     clock: Clock,
     tokens: Tokens,
+    deliveries: Deliveries,
 }
 
 impl<C: ConnectionLike + Send> AsyncRedisTransport<Exclusive<C>> {
@@ -85,6 +86,7 @@ impl<P: Connections> AsyncRedisTransport<P> {
             settings,
             clock: Clock::default(),
             tokens: Tokens::default(),
+            deliveries: Deliveries::default(),
         }
     }
 
@@ -111,6 +113,13 @@ impl<P: Connections> AsyncRedisTransport<P> {
     #[must_use]
     pub fn tokens(mut self, tokens: Tokens) -> Self {
         self.tokens = tokens;
+        self
+    }
+
+    /// Sets whether deliveries are counted, and how many an event may have.
+    #[must_use]
+    pub fn deliveries(mut self, deliveries: Deliveries) -> Self {
+        self.deliveries = deliveries;
         self
     }
 
@@ -165,9 +174,9 @@ impl<P: Connections> AsyncRedisTransport<P> {
     ) -> Result<Claimed, StoreError> {
         let token = self.tokens.token(worker);
         let (settings, clock) = (&self.settings, self.clock);
-        let operation =
-            self.link
-                .built(Claim::new(settings, clock, token, visibility, min_priority))?;
+        let claim = Claim::new(settings, clock, token, visibility, min_priority);
+        let claim = claim.map(|claim| claim.counting(self.deliveries));
+        let operation = self.link.built(claim)?;
         self.run(operation).await
     }
 
@@ -193,6 +202,18 @@ impl<P: Connections> AsyncRedisTransport<P> {
     pub async fn nack(&mut self, lease: &Lease, delay: Duration) -> Result<bool, StoreError> {
         let operation = Settle::nack(&self.settings, self.clock, lease, delay);
         let operation = self.link.built_as("nack", operation)?;
+        self.run(operation).await
+    }
+
+    /// As [`Self::nack`], of an event that nothing is wrong with: this delivery does not count.
+    ///
+    /// A dropped future has given it back or not; asking again is harmless.
+    ///
+    /// # Errors
+    /// As for [`Self::nack`].
+    pub async fn postpone(&mut self, lease: &Lease, delay: Duration) -> Result<bool, StoreError> {
+        let operation = Settle::postpone(&self.settings, self.clock, lease, delay);
+        let operation = self.link.built_as("postpone", operation)?;
         self.run(operation).await
     }
 

@@ -5,7 +5,7 @@ use std::{mem, time::Duration};
 use redis::Value;
 
 use super::{
-    Claimed, Clock, DeadLetter, Lease, NextReady, Priority, Settle,
+    Claimed, Clock, DeadLetter, Deliveries, Lease, NextReady, Priority, Settle,
     call::{CLAIM, corrupt},
     milliseconds,
 };
@@ -14,7 +14,7 @@ use crate::{
     op::{Call, Operation, Replies, Step, over, reply},
 };
 
-/// How many unreadable events one claim moves out of the way before it answers without a lease.
+/// How many dead letters one claim moves out of the way before it answers without a lease.
 pub const BURIALS_MAX: usize = 16;
 
 /// One script: the lease of the group that has waited longest, with its oldest event.
@@ -25,7 +25,7 @@ pub const BURIALS_MAX: usize = 16;
 /// has put it off. A group whose keys are not a transport's is passed over; it is reported
 /// ([`StoreError::Corrupt`]) when nothing else is claimable.
 ///
-/// An event that cannot be read goes to the dead letters under the lease's fence (one more round trip), and the claim goes
+/// An event that cannot be read, or was delivered too often ([`Claim::counting`]), goes to the dead letters under the lease's fence (one more round trip), and the claim goes
 /// on with the next group.
 ///
 /// The script can declare the tiers only: which group it will find is what it is asked. The queues and locks that it then
@@ -39,6 +39,7 @@ pub struct Claim {
     clock: Clock,
     token: String,
     min_priority: Priority,
+    deliveries: Deliveries,
     call: Call,
     burial: Option<(Settle, DeadLetter)>,
     buried: Vec<DeadLetter>,
@@ -65,16 +66,29 @@ impl Claim {
                 .into_bytes(),
             keys.queue("").into_bytes(),
             keys.lock("").into_bytes(),
+            Vec::new(),
         ];
         Ok(Self {
             settings: settings.clone(),
             clock,
             token,
             min_priority,
+            deliveries: Deliveries::Uncounted,
             call: Call::new(&CLAIM, keys.tiers(min_priority).collect(), arguments),
             burial: None,
             buried: Vec::new(),
         })
+    }
+
+    /// Sets whether deliveries are counted, and how many an event may have.
+    #[must_use]
+    pub fn counting(mut self, deliveries: Deliveries) -> Self {
+        self.deliveries = deliveries;
+        let counts = self.settings.keys().tries("").into_bytes();
+        let is_counted = deliveries != Deliveries::Uncounted;
+        self.call
+            .set_last_argument(if is_counted { counts } else { Vec::new() });
+        self
     }
 
     fn claimed(&mut self, replies: Replies) -> Step<Claimed> {
@@ -83,9 +97,10 @@ impl Claim {
             Err(error) => Step::Done(Err(error)),
             Ok(Answer::Found(lease)) => self.done(Some(lease), None),
             Ok(Answer::Nothing(next)) => self.done(None, next),
-            Ok(Answer::Unreadable(letter)) => {
-                let (group, token) = (&letter.group_id, &self.token);
-                let burial = Settle::bury(&self.settings, self.clock, group, token);
+            Ok(Answer::Dead(letter)) => {
+                let holder = (&*letter.group_id, &*self.token);
+                let is_counted = self.deliveries != Deliveries::Uncounted;
+                let burial = Settle::bury(&self.settings, self.clock, holder, is_counted);
                 self.burial = Some((burial, letter));
                 self.bury(Replies::Start)
             }
@@ -130,9 +145,9 @@ impl Claim {
         let items = items.ok_or_else(malformed)?;
         let items: Vec<&[u8]> = items.iter().map(Vec::as_slice).collect();
         match *items.as_slice() {
-            [b"lease", tier, group, payload] => {
+            [b"lease", tier, group, payload, delivery] => {
                 let tier: u8 = number(tier).ok_or_else(malformed)?;
-                self.found(tier, group, payload)
+                self.found(tier, group, payload, number(delivery))
             }
             [b"none", now, next] => {
                 let now_ms = number(now).ok_or_else(malformed)?;
@@ -149,7 +164,13 @@ impl Claim {
         }
     }
 
-    fn found(&self, tier: u8, group: &[u8], payload: &[u8]) -> Result<Answer, StoreError> {
+    fn found(
+        &self,
+        tier: u8,
+        group: &[u8],
+        payload: &[u8],
+        delivery: Option<u32>,
+    ) -> Result<Answer, StoreError> {
         // The first tier that was asked for is number 1 of the script.
         let priority = Priority::clamped(i64::from(self.min_priority.get()) + i64::from(tier) - 1);
         let Ok(group_id) = String::from_utf8(group.to_vec()) else {
@@ -159,14 +180,21 @@ impl Claim {
                 reason: "the name of the group is not UTF-8".to_owned(),
             });
         };
-        Ok(match codec::decode_event(payload) {
+        let event = match self.deliveries {
+            Deliveries::AtMost(most) if delivery > Some(most.get()) => {
+                Err(format!("delivered {most} times, and never settled"))
+            }
+            _ => codec::decode_event(payload),
+        };
+        Ok(match event {
             Ok(event) => Answer::Found(Lease {
                 group_id,
                 event,
                 token: self.token.clone(),
                 priority,
+                delivery,
             }),
-            Err(reason) => Answer::Unreadable(DeadLetter {
+            Err(reason) => Answer::Dead(DeadLetter {
                 group_id,
                 payload: payload.to_vec(),
                 reason,
@@ -193,7 +221,7 @@ impl Operation for Claim {
 
 enum Answer {
     Found(Lease),
-    Unreadable(DeadLetter),
+    Dead(DeadLetter),
     Nothing(Option<NextReady>),
 }
 

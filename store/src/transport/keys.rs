@@ -29,6 +29,11 @@ impl Keys {
         self.under("dead:", group)
     }
 
+    /// String: how often the event at the head of a group's queue was delivered, and which one that is.
+    pub fn tries(&self, group: &str) -> String {
+        self.under("tries:", group)
+    }
+
     /// Whether all keys lie in one slot of a cluster.
     pub fn is_tagged(&self) -> bool {
         self.prefix()
@@ -60,6 +65,7 @@ mod tests {
         assert_eq!(keys.ready(Priority::MAX), "stm:ready:4");
         assert_eq!(keys.priorities(), "stm:prio");
         assert_eq!(keys.dead("g"), "stm:dead:g");
+        assert_eq!(keys.tries("g"), "stm:tries:g");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What goes into a transport and comes out of it.
 
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 use crate::{Event, Rejection, StoreError};
 
@@ -56,6 +56,25 @@ pub struct Lease {
     pub token: String,
     /// The tier that the group was found in.
     pub priority: Priority,
+    /// Which delivery of the event this is, from 1, if deliveries are counted ([`Deliveries`]).
+    pub delivery: Option<u32>,
+}
+
+/// Whether it is counted how often an event is delivered, and how often it may be.
+///
+/// A delivery counts when its lease is given: also if its holder dies, or the reply is lost. It is taken back by `postpone`. The
+/// count belongs to the event at the head of a queue and ends with it, or a day after its last lease. Claims and
+/// settlements of workers that do not count, such as those of Python, leave it as it is, so that their deliveries are not in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Deliveries {
+    /// They are not: no key is used that the Python transport does not know.
+    #[default]
+    Uncounted,
+    /// They are: [`Lease::delivery`] says how many there were.
+    Counted,
+    /// They are, and an event that was delivered so often without being settled is moved to the dead letters of its group by the
+    /// claim that meets it next.
+    AtMost(NonZeroU32),
 }
 
 /// What a claim came to.
@@ -64,13 +83,13 @@ pub struct Lease {
 pub struct Claimed {
     /// The lease; none if there is nothing to handle.
     pub lease: Option<Lease>,
-    /// Events that nobody can read, taken off their queues on the way.
+    /// Events that nobody can read, or that were delivered too often, taken off their queues on the way.
     pub buried: Vec<DeadLetter>,
     /// When to ask again, if nothing is published before; none with a lease, or if nothing waits.
     pub next_ready: Option<NextReady>,
 }
 
-/// A payload that is not an event, moved to the dead letters of its group.
+/// A payload that is not an event, or was delivered too often, moved to the dead letters of its group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeadLetter {
@@ -78,7 +97,7 @@ pub struct DeadLetter {
     pub group_id: String,
     /// Exactly what was in the queue.
     pub payload: Vec<u8>,
-    /// Why it is not an event.
+    /// Why it is there.
     pub reason: String,
 }
 

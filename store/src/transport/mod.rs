@@ -11,6 +11,7 @@
 //! | `ready:{0..4}` | sorted set | groups of a priority, by the time in milliseconds at which they are next claimable; 0 is at once |
 //! | `prio` | hash | the priority of each group that has events: that of its first event since it was last drained |
 //! | `dead:{group}` | list | what was in the queue and is no event; the Python transport does not know this key |
+//! | `tries:{group}` | string | with [`Deliveries`] counted: how often the event at the head of the queue was delivered, a colon, its SHA-1; nor this one |
 //!
 //! # Guarantees
 //! * Each call is one script: it happens wholly or not at all.
@@ -58,7 +59,7 @@ pub use self::{
     claim::{BURIALS_MAX, Claim},
     clock::{Clock, Tokens},
     figures::{DiscardDeadLetter, QueueLength, ReadBacklog, ReadDeadLetters},
-    lease::{Backlog, Claimed, DeadLetter, Lease, NextReady, Priority, TierBacklog},
+    lease::{Backlog, Claimed, DeadLetter, Deliveries, Lease, NextReady, Priority, TierBacklog},
     publish::Publish,
     settle::Settle,
 };

@@ -5,8 +5,8 @@ use std::time::Duration;
 use redis::ConnectionLike;
 
 use super::{
-    Backlog, Claim, Claimed, Clock, DiscardDeadLetter, Lease, Priority, Publish, QueueLength,
-    ReadBacklog, ReadDeadLetters, Settle, Tokens,
+    Backlog, Claim, Claimed, Clock, Deliveries, DiscardDeadLetter, Lease, Priority, Publish,
+    QueueLength, ReadBacklog, ReadDeadLetters, Settle, Tokens,
 };
 use crate::{
     Event, Observer, Settings, StoreError,
@@ -34,6 +34,7 @@ pub struct RedisTransport<P> {
     settings: Settings,
     clock: Clock,
     tokens: Tokens,
+    deliveries: Deliveries,
 }
 
 impl<C: ConnectionLike> RedisTransport<Exclusive<C>> {
@@ -79,6 +80,7 @@ impl<P: Connections> RedisTransport<P> {
             settings,
             clock: Clock::default(),
             tokens: Tokens::default(),
+            deliveries: Deliveries::default(),
         }
     }
 
@@ -105,6 +107,13 @@ impl<P: Connections> RedisTransport<P> {
     #[must_use]
     pub fn tokens(mut self, tokens: Tokens) -> Self {
         self.tokens = tokens;
+        self
+    }
+
+    /// Sets whether deliveries are counted, and how many an event may have.
+    #[must_use]
+    pub fn deliveries(mut self, deliveries: Deliveries) -> Self {
+        self.deliveries = deliveries;
         self
     }
 
@@ -153,9 +162,9 @@ impl<P: Connections> RedisTransport<P> {
     ) -> Result<Claimed, StoreError> {
         let token = self.tokens.token(worker);
         let (settings, clock) = (&self.settings, self.clock);
-        let operation =
-            self.link
-                .built(Claim::new(settings, clock, token, visibility, min_priority))?;
+        let claim = Claim::new(settings, clock, token, visibility, min_priority);
+        let claim = claim.map(|claim| claim.counting(self.deliveries));
+        let operation = self.link.built(claim)?;
         self.run(operation)
     }
 
@@ -177,6 +186,16 @@ impl<P: Connections> RedisTransport<P> {
     pub fn nack(&mut self, lease: &Lease, delay: Duration) -> Result<bool, StoreError> {
         let operation = Settle::nack(&self.settings, self.clock, lease, delay);
         let operation = self.link.built_as("nack", operation)?;
+        self.run(operation)
+    }
+
+    /// As [`Self::nack`], of an event that nothing is wrong with: this delivery does not count.
+    ///
+    /// # Errors
+    /// As for [`Self::nack`].
+    pub fn postpone(&mut self, lease: &Lease, delay: Duration) -> Result<bool, StoreError> {
+        let operation = Settle::postpone(&self.settings, self.clock, lease, delay);
+        let operation = self.link.built_as("postpone", operation)?;
         self.run(operation)
     }
 

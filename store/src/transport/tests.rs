@@ -54,7 +54,7 @@ fn a_claim_of_a_priority_declares_the_tiers_from_there() {
         panic!("it asks first")
     };
     assert_eq!(words(&batch)[2..5], ["2", "stm:ready:3", "stm:ready:4"]);
-    let found = claim.step(answer(&["lease", "2", "g", r#"{"id":"e","kind":"K"}"#]));
+    let found = claim.step(answer(&["lease", "2", "g", r#"{"id":"e","kind":"K"}"#, ""]));
     let Step::Done(Ok(claimed)) = found else {
         panic!("{found:?}")
     };
@@ -73,7 +73,7 @@ fn a_claim_buries_so_many_and_then_answers() {
             burials += 1;
             claim.step(Replies::Received(vec![Value::Int(1)]))
         } else {
-            claim.step(answer(&["lease", "1", "g", "not an event"]))
+            claim.step(answer(&["lease", "1", "g", "not an event", ""]))
         };
     }
     let Step::Done(Ok(claimed)) = step else {
@@ -87,8 +87,8 @@ fn a_claim_buries_so_many_and_then_answers() {
 fn answers_that_no_script_gives_are_errors() {
     for nonsense in [
         answer(&[]),
-        answer(&["lease", "1", "g"]),
-        answer(&["lease", "x", "g", "{}"]),
+        answer(&["lease", "1", "g", ""]),
+        answer(&["lease", "x", "g", "{}", ""]),
         answer(&["none", "soon", ""]),
         Replies::Received(vec![Value::Nil]),
         Replies::Received(Vec::new()),
@@ -155,8 +155,10 @@ fn futures_of_the_asynchronous_twin_can_move_between_threads() {
         event,
         token: "w:1".to_owned(),
         priority: Priority::MIN,
+        delivery: None,
     };
     is_send(transport.ack(&lease));
     is_send(transport.nack(&lease, second));
+    is_send(transport.postpone(&lease, second));
     is_send(transport.extend(&lease, second));
 }

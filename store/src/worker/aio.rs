@@ -11,8 +11,10 @@ use std::{
 
 use super::{
     AsyncHandler, StopHandle, Swept, Turn, Verdict, WorkerOptions,
-    core::{Core, Crew, Shift},
+    core::{Crew, Shift},
+    rounds::Rounds,
     tenure::Tenure,
+    territory::Territory,
 };
 use crate::{
     AsyncRedisStore, Document, Pacing, StoreError,
@@ -60,7 +62,7 @@ pub struct AsyncWorker<P, A, D, S = fn(Duration) -> tokio::time::Sleep> {
     store: AsyncRedisStore<P>,
     handler: A,
     pacing: Pacing<S>,
-    core: Core,
+    rounds: Rounds,
     stop: StopHandle,
     document: PhantomData<fn() -> D>,
 }
@@ -68,14 +70,37 @@ pub struct AsyncWorker<P, A, D, S = fn(Duration) -> tokio::time::Sleep> {
 impl<P: Connections, A, D> AsyncWorker<P, A, D> {
     /// Over this store, and the queues under its prefix.
     pub fn new(store: AsyncRedisStore<P>, options: WorkerOptions, handler: A) -> Self {
+        let territory = Territory::of_one(store.settings.clone());
+        Self::over(store, Rounds::new(territory, 0, options), handler)
+    }
+
+    fn over(store: AsyncRedisStore<P>, rounds: Rounds, handler: A) -> Self {
         Self {
-            core: Core::new(store.settings.clone(), options),
             store,
+            rounds,
             handler,
             pacing: Pacing::tokio(),
             stop: StopHandle::default(),
             document: PhantomData,
         }
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl<P: Connections, A, D> AsyncWorker<P, A, D> {
+    /// Over the partitions of this store, and the queues in each of them; see [the module](super). It begins where the next sweep
+    /// of the store would.
+    ///
+    /// # Errors
+    /// None but those of the settings, which were checked when the store was opened.
+    pub fn sharded(
+        store: crate::sharded::AsyncShardedStore<P>,
+        options: WorkerOptions,
+        handler: A,
+    ) -> Result<Self, StoreError> {
+        let (store, layout, next) = store.into_parts();
+        let rounds = Rounds::new(layout.territory()?, usize::from(next.number()), options);
+        Ok(Self::over(store, rounds, handler))
     }
 }
 
@@ -94,7 +119,7 @@ where
             store: self.store,
             handler: self.handler,
             pacing,
-            core: self.core,
+            rounds: self.rounds,
             stop: self.stop,
             document: PhantomData,
         }
@@ -103,7 +128,7 @@ where
     /// Replaces the source of tokens.
     #[must_use]
     pub fn tokens(mut self, tokens: Tokens) -> Self {
-        self.core.tokens = tokens;
+        self.rounds.tokens = tokens;
         self
     }
 
@@ -112,8 +137,14 @@ where
         self.stop.clone()
     }
 
-    /// The store, for what else there is to do.
+    /// The store, for what else there is to do; of a worker over partitions that of the last [`store_of`](Self::store_of).
     pub fn store(&mut self) -> &mut AsyncRedisStore<P> {
+        &mut self.store
+    }
+
+    /// The store that the execution with this id lies in.
+    pub fn store_of(&mut self, id: &str) -> &mut AsyncRedisStore<P> {
+        self.store.set_settings(self.rounds.home(id).clone());
         &mut self.store
     }
 
@@ -128,8 +159,8 @@ where
     /// That of the last turn that failed, when the policy allows no more. It may be run again.
     pub async fn run(&mut self) -> Result<(), StoreError> {
         let stop = self.stop.clone();
-        let (core, mut shift) = self.shift();
-        core.run(&mut shift, &stop).await
+        let (rounds, mut shift) = self.shift();
+        rounds.run(&mut shift, &stop).await
     }
 
     /// Claims one event, if there is one, and handles it; sweeps at the start, when there is none, and from time to time.
@@ -138,8 +169,8 @@ where
     /// [`StoreError::Io`], [`StoreError::Refused`]; [`StoreError::Corrupt`] for a key that all share. Trying again is safe: an
     /// event that it had claimed comes again, and is handled if it was not.
     pub async fn turn(&mut self) -> Result<Turn, StoreError> {
-        let (core, mut shift) = self.shift();
-        core.turn(&mut shift).await
+        let (rounds, mut shift) = self.shift();
+        rounds.turn(&mut shift).await
     }
 
     /// Sweeps until nothing moves any more: what dead workers have left behind their commits. Their leases end by themselves.
@@ -147,11 +178,11 @@ where
     /// # Errors
     /// As for [`turn`](Self::turn).
     pub async fn recover(&mut self) -> Result<Swept, StoreError> {
-        let (core, mut shift) = self.shift();
-        core.sweep_all(&mut shift).await
+        let (rounds, mut shift) = self.shift();
+        rounds.sweep_all(&mut shift).await
     }
 
-    fn shift(&mut self) -> (&mut Core, Shift<'_, Awaiting<'_, P, S>, A, D>) {
+    fn shift(&mut self) -> (&mut Rounds, Shift<'_, Awaiting<'_, P, S>, A, D>) {
         let host = Awaiting {
             link: &mut self.store.link,
             pacing: &mut self.pacing,
@@ -161,7 +192,7 @@ where
             handler: &mut self.handler,
             document: PhantomData,
         };
-        (&mut self.core, shift)
+        (&mut self.rounds, shift)
     }
 }
 
@@ -191,7 +222,7 @@ where
                     break ready;
                 }
                 let held = match tenure.extend() {
-                    Ok(extend) => self.host.run(extend).await,
+                    Ok(extend) => self.host.run(&tenure.settings, extend).await,
                     Err(error) => Err(error),
                 };
                 // A connection that failed says nothing; what is committed is fenced by the version.
@@ -221,7 +252,7 @@ async fn first<O>(
 impl<P, A, D, S> fmt::Debug for AsyncWorker<P, A, D, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AsyncWorker")
-            .field("options", &self.core.options)
+            .field("options", &self.rounds.options)
             .finish_non_exhaustive()
     }
 }

@@ -3,19 +3,18 @@
 use std::{future::Future, marker::PhantomData, time::Duration};
 
 use super::{
-    Admission, Conduct, Handling, StopHandle, Turn, Verdict, WorkerOptions,
-    handler::Trouble,
-    sweep::prioritised,
+    Admission, Conduct, Handling, Trouble, Turn, Verdict, WorkerOptions,
     tenure::{Tenure, park},
+    territory::Territory,
 };
 use crate::{
     Commit, Committed, Document, OutboxEntry, Resolution, Seq, Settings, SpawnEntry, StoreError,
     codec,
     entry::Stored,
     op::{CommitOperation, LoadForEvent, Operation, Resolve},
-    relay::{Continuation, Deliver, Delivered, RepairCounters},
-    retry::{Host, Tries},
-    transport::{Claim, Tokens},
+    relay::{Continuation, Delivered, RepairCounters},
+    retry::Host,
+    transport::Claim,
 };
 
 /// A host with somebody who decides.
@@ -40,12 +39,16 @@ pub(super) struct Shift<'a, H, A, D> {
 }
 
 impl<H: Host, A, D> Host for Shift<'_, H, A, D> {
-    fn run<O>(&mut self, operation: O) -> impl Future<Output = Result<O::Output, StoreError>> + Send
+    fn run<O>(
+        &mut self,
+        at: &Settings,
+        operation: O,
+    ) -> impl Future<Output = Result<O::Output, StoreError>> + Send
     where
         O: Operation + Send,
         O::Output: Send,
     {
-        self.host.run(operation)
+        self.host.run(at, operation)
     }
 
     fn sleep(&mut self, pause: Duration) -> impl Future<Output = ()> + Send {
@@ -65,11 +68,12 @@ impl<H: Host, A, D> Host for Shift<'_, H, A, D> {
     }
 }
 
+/// A worker at one store, which may be a partition of several.
 #[derive(Debug)]
 pub(super) struct Core {
     pub(super) settings: Settings,
+    pub(super) territory: Territory,
     pub(super) options: WorkerOptions,
-    pub(super) tokens: Tokens,
     /// Whether counters were looked at since the start.
     repaired: bool,
     pub(super) swept_at: Option<Duration>,
@@ -87,11 +91,11 @@ pub(super) struct Places {
 }
 
 impl Core {
-    pub(super) fn new(settings: Settings, options: WorkerOptions) -> Self {
+    pub(super) fn new(settings: Settings, territory: Territory, options: WorkerOptions) -> Self {
         Self {
             settings,
+            territory,
             options,
-            tokens: Tokens::random(),
             repaired: false,
             swept_at: None,
             unfinished: false,
@@ -99,36 +103,12 @@ impl Core {
         }
     }
 
-    pub(super) async fn run<D, C>(
+    /// With this token for the lease.
+    pub(super) async fn turn<D, C>(
         &mut self,
         crew: &mut C,
-        stop: &StopHandle,
-    ) -> Result<(), StoreError>
-    where
-        D: Document + Send,
-        C: Crew<D>,
-    {
-        let mut tries = Tries::new(&self.options.policy, crew.now());
-        while !stop.is_stopped() {
-            let pause = match self.turn(crew).await {
-                Ok(turn) => {
-                    tries = Tries::new(&self.options.policy, crew.now());
-                    turn.wait
-                }
-                Err(error) => {
-                    crew.conduct().trouble(&Trouble::Failed(&error));
-                    let (now, random) = (crew.now(), crew.draw());
-                    tries.next(now, random).ok_or(error)?
-                }
-            };
-            if !pause.is_zero() {
-                crew.sleep(pause).await;
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) async fn turn<D, C>(&mut self, crew: &mut C) -> Result<Turn, StoreError>
+        token: String,
+    ) -> Result<Turn, StoreError>
     where
         D: Document + Send,
         C: Crew<D>,
@@ -138,15 +118,15 @@ impl Core {
             turn.swept = Some(self.sweep(crew).await?);
         }
         let begun = crew.now();
-        let token = self.tokens.token(&self.options.name);
         let WorkerOptions {
             clock,
             visibility,
             min_priority,
+            deliveries,
             ..
         } = self.options;
         let claim = Claim::new(&self.settings, clock, token, visibility, min_priority)?;
-        let claimed = crew.run(claim).await?;
+        let claimed = crew.run(&self.settings, claim.counting(deliveries)).await?;
         for letter in &claimed.buried {
             crew.conduct().trouble(&Trouble::Buried(letter));
         }
@@ -173,7 +153,8 @@ impl Core {
     /// Before anything is committed after the start.
     pub(super) async fn repair<H: Host>(&mut self, host: &mut H) -> Result<(), StoreError> {
         if !self.repaired {
-            host.run(RepairCounters::new(&self.settings)).await?;
+            host.run(&self.settings, RepairCounters::new(&self.settings))
+                .await?;
             self.repaired = true;
         }
         Ok(())
@@ -190,7 +171,7 @@ impl Core {
     {
         let (group, event) = (&tenure.lease.group_id, &tenure.lease.event);
         let load = LoadForEvent::<D>::of(&self.settings, group, &event.id);
-        let document = match crew.run(load).await {
+        let document = match crew.run(&self.settings, load).await {
             Ok(Some((document, false))) => document,
             Ok(Some((_, true))) => return tenure.ack(crew, Handling::Duplicate).await,
             Ok(None) => return tenure.ack(crew, Handling::Missing).await,
@@ -201,14 +182,14 @@ impl Core {
             Admission::Drop => return tenure.ack(crew, Handling::Ignored).await,
             Admission::Later => {
                 let pause = self.options.suspend_pause;
-                return tenure.nack(crew, pause, Handling::Postponed).await;
+                return tenure.postpone(crew, pause, Handling::Postponed).await;
             }
         }
         let (document, verdict) = crew.decide(&tenure, document).await;
         match verdict {
             None => Ok(Handling::LeaseLost),
             Some(Verdict::Ignore) => tenure.ack(crew, Handling::Ignored).await,
-            Some(Verdict::Later(pause)) => tenure.nack(crew, pause, Handling::Postponed).await,
+            Some(Verdict::Later(pause)) => tenure.postpone(crew, pause, Handling::Postponed).await,
             Some(Verdict::Commit(_)) if !tenure.keep(crew).await? => Ok(Handling::LeaseLost),
             Some(Verdict::Commit(commit)) => self.commit(crew, tenure, document, commit).await,
         }
@@ -233,7 +214,7 @@ impl Core {
             Err(error) => return park(crew, &tenure, error).await,
         };
         let leaves_something = !commit.emits.is_empty() || !commit.spawns.is_empty();
-        match crew.run(operation).await {
+        match crew.run(&self.settings, operation).await {
             Ok(committed) => {
                 committed.note(&mut document);
                 self.relay(crew, &mut tenure, &document, &commit, &committed)
@@ -241,7 +222,7 @@ impl Core {
                 tenure.ack(crew, Handling::Committed).await
             }
             Err(StoreError::Conflict { .. }) => {
-                tenure.nack(crew, Duration::ZERO, Handling::Again).await
+                tenure.postpone(crew, Duration::ZERO, Handling::Again).await
             }
             Err(StoreError::Indeterminate {
                 attempt: Some(attempt),
@@ -249,14 +230,15 @@ impl Core {
             }) => {
                 // Its entries are somewhere in the outbox, if it landed.
                 self.unfinished |= leaves_something;
-                match crew.run(Resolve::new(&self.settings, &attempt)).await? {
+                let resolve = Resolve::new(&self.settings, &attempt);
+                match crew.run(&self.settings, resolve).await? {
                     Resolution::Landed(_)
                     | Resolution::Overtaken {
                         is_event_processed: Some(true),
                         ..
                     } => tenure.ack(crew, Handling::Committed).await,
                     // Whatever becomes of it: the event comes again, and is marked or not.
-                    _ => tenure.nack(crew, Duration::ZERO, Handling::Again).await,
+                    _ => tenure.postpone(crew, Duration::ZERO, Handling::Again).await,
                 }
             }
             Err(error @ StoreError::Partial { .. }) => {
@@ -279,7 +261,8 @@ impl Core {
         D: Document + Send,
         C: Crew<D>,
     {
-        self.deliver_own(crew, commit, committed).await;
+        let here = self.settings.clone();
+        self.deliver_own(crew, &here, commit, committed).await;
         if committed.spawns.len() != commit.spawns.len() {
             self.unfinished = true;
             return;
@@ -302,10 +285,11 @@ impl Core {
         }
     }
 
-    /// Delivers what a commit that has just landed emitted.
+    /// Delivers what a commit that has just landed there emitted.
     pub(super) async fn deliver_own<D, C>(
         &mut self,
         crew: &mut C,
+        at: &Settings,
         commit: &Commit,
         committed: &Committed,
     ) where
@@ -321,12 +305,11 @@ impl Core {
         if entries.is_empty() {
             return;
         }
-        let prioritised = prioritised(crew, entries);
-        let delivered = match Deliver::outbox(&self.settings, &prioritised) {
-            Ok(deliver) => crew.run(deliver).await,
-            Err(error) => Err(error),
-        };
-        let is_done = delivered.is_ok_and(|outcomes| !outcomes.contains(&Delivered::Blocked));
+        let delivered = self.deliver(crew, at, entries).await;
+        let is_done = delivered.is_ok_and(|outcomes| {
+            let mut outcomes = outcomes.iter();
+            outcomes.all(|(_, outcome)| *outcome != Delivered::Blocked)
+        });
         self.unfinished |= !is_done;
     }
 }

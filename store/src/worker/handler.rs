@@ -93,7 +93,7 @@ impl Admission {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Trouble<'a> {
-    /// A payload in a queue is no event; it is among the dead letters of its group.
+    /// A payload in a queue is no event, or was delivered too often; it is among the dead letters of its group.
     Buried(&'a DeadLetter),
     /// An entry of outbox, spawns or timers can not be worked off; it was set aside.
     Quarantined(&'a Poison),

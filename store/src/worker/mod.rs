@@ -22,14 +22,23 @@
 //! has left in outbox and spawns is found by any worker's sweep, at its start, whenever it finds nothing to claim, and from
 //! time to time when it never does.
 //!
+//! # Over partitions
+//! `Worker::sharded` and `AsyncWorker::sharded` work at all partitions of a [sharded store](crate::sharded), a turn at each in turn, with
+//! queues of its own in each. An event for an execution in another partition, and an execution to start there, cross in two
+//! steps: queued or created there, then taken off here. A worker that dies in between, or another one that is at the same entry,
+//! makes it come twice; the mark of the event's id drops the second. (An event without an id, which only others write, is not
+//! marked.) A worker that has nothing to do looks at each partition once in a pause.
+//!
 //! # Stopping
 //! [`StopHandle::stop`] lets the worker finish the event that it has claimed; it claims no other.
 
 mod core;
 mod handler;
 mod options;
+mod rounds;
 mod sweep;
 mod tenure;
+mod territory;
 mod turn;
 
 #[cfg(feature = "async")]
@@ -41,6 +50,8 @@ mod sync;
 pub use self::aio::AsyncWorker;
 #[cfg(feature = "sync")]
 pub use self::sync::Worker;
+#[cfg(feature = "cluster")]
+pub(crate) use self::territory::Territory;
 pub use self::{
     handler::{Admission, AsyncHandler, Conduct, Handler, Trouble, Verdict, child_of},
     options::{StopHandle, WorkerOptions},

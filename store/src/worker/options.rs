@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     RetryPolicy,
-    transport::{Clock, Priority},
+    transport::{Clock, Deliveries, Priority},
 };
 
 /// Options of a worker.
@@ -33,6 +33,7 @@ pub struct WorkerOptions {
     pub(super) page: u32,
     pub(super) policy: RetryPolicy,
     pub(super) clock: Clock,
+    pub(super) deliveries: Deliveries,
 }
 
 impl WorkerOptions {
@@ -52,6 +53,7 @@ impl WorkerOptions {
                 .budget(Duration::from_secs(300))
                 .pauses(Duration::from_millis(50), Duration::from_secs(2)),
             clock: Clock::Server,
+            deliveries: Deliveries::Uncounted,
         }
     }
 
@@ -110,6 +112,15 @@ impl WorkerOptions {
     #[must_use]
     pub fn policy(mut self, policy: RetryPolicy) -> Self {
         self.policy = policy;
+        self
+    }
+
+    /// Sets whether deliveries are counted, and how many an event may have before it is put among the dead letters: one whose
+    /// worker dies or loses its lease each time, or that is parked each time. Not counted unless told, as by the Python workers.
+    /// What is given back after a conflict, or because the execution or the handler wants it later, does not count.
+    #[must_use]
+    pub fn deliveries(mut self, deliveries: Deliveries) -> Self {
+        self.deliveries = deliveries;
         self
     }
 

@@ -24,7 +24,7 @@ impl Core {
         C: Crew<D>,
     {
         self.repair(crew).await?;
-        let waiting = crew.run(Probe::new(&self.settings)).await?;
+        let waiting = crew.run(&self.settings, Probe::new(&self.settings)).await?;
         self.unfinished = false;
         let mut swept = Swept::default();
         let now_s = match self.options.clock {
@@ -69,14 +69,12 @@ impl Core {
     {
         let start = start(self.places.outbox.take());
         let page = EntryPage::<OutboxEntry>::new(&self.settings, start, self.options.page);
-        let page = crew.run(page).await?;
+        let page = crew.run(&self.settings, page).await?;
         self.go_on(page.next);
         self.places.outbox = page.next;
         let quarantined = set_aside(&self.settings, crew, &page.poison).await?;
-        let entries = prioritised(crew, page.entries);
-        let outcomes = crew.run(Deliver::outbox(&self.settings, &entries)?).await?;
-        let targets = entries.iter().map(|(entry, _)| entry.target_id.as_deref());
-        let (delivered, left) = tally(crew, targets.map(Option::unwrap_or_default), &outcomes);
+        let outcomes = self.deliver(crew, &self.settings, page.entries).await?;
+        let (delivered, left) = tally(crew, &outcomes);
         Ok(Swept {
             delivered,
             quarantined,
@@ -92,7 +90,7 @@ impl Core {
     {
         let start = start(self.places.timers.take());
         let page = TimersPage::new(&self.settings, now_s, start, self.options.page)?;
-        let page = crew.run(page).await?;
+        let page = crew.run(&self.settings, page).await?;
         self.go_on(page.next);
         let quarantined = set_aside(&self.settings, crew, &page.poison).await?;
         let timers: Vec<(DueTimer, Priority)> = page
@@ -104,9 +102,10 @@ impl Core {
                 (timer, priority)
             })
             .collect();
-        let outcomes = crew.run(Deliver::timers(&self.settings, &timers)?).await?;
-        let ids = timers.iter().map(|(timer, _)| timer.execution_id.as_str());
-        let (fired, left) = tally(crew, ids, &outcomes);
+        let deliver = Deliver::timers(&self.settings, &timers)?;
+        let outcomes = crew.run(&self.settings, deliver).await?;
+        let ids = timers.into_iter().map(|(timer, _)| timer.execution_id);
+        let (fired, left) = tally(crew, &ids.zip(outcomes).collect::<Vec<_>>());
         // What was fired is gone; only what is left has to be stepped over.
         self.places.timers = page.next.filter(|_| fired + quarantined == 0);
         Ok(Swept {
@@ -124,7 +123,7 @@ impl Core {
     {
         let start = start(self.places.spawns.take());
         let page = EntryPage::<SpawnEntry>::new(&self.settings, start, self.options.page);
-        let page = crew.run(page).await?;
+        let page = crew.run(&self.settings, page).await?;
         self.go_on(page.next);
         self.places.spawns = page.next;
         let mut swept = Swept {
@@ -135,7 +134,7 @@ impl Core {
         for entry in &page.entries {
             if !parents.contains_key(&entry.parent_id) {
                 let load = Load::<D>::of(&self.settings, &entry.parent_id);
-                let parent = match crew.run(load).await {
+                let parent = match crew.run(&self.settings, load).await {
                     Ok(parent) => parent,
                     Err(error) => {
                         passable(crew, &entry.child_id, error)?;
@@ -182,16 +181,18 @@ impl Core {
                 reason: crate::Rejection::OtherDocument,
             });
         }
-        let create = CommitOperation::creating(&self.settings, &child, &commit)?;
-        match crew.run(create).await {
+        let home = self.territory.of(&entry.child_id).clone();
+        let create = CommitOperation::creating(&home, &child, &commit)?;
+        match crew.run(&home, create).await {
             Ok(committed) => {
                 self.unfinished |= !commit.spawns.is_empty();
-                self.deliver_own(crew, &commit, &committed).await;
+                self.deliver_own(crew, &home, &commit, &committed).await;
             }
             Err(StoreError::AlreadyExists { .. }) => {}
             Err(error) => return Err(error),
         }
-        crew.run(AckEntry::new(&self.settings, entry)).await?;
+        crew.run(&self.settings, AckEntry::new(&self.settings, entry))
+            .await?;
         Ok(true)
     }
 
@@ -212,29 +213,15 @@ where
 {
     let mut count = 0;
     for poison in poison {
-        if crew.run(Quarantine::new(settings, poison)).await? {
+        if crew
+            .run(settings, Quarantine::new(settings, poison))
+            .await?
+        {
             count += 1;
             crew.conduct().trouble(&Trouble::Quarantined(poison));
         }
     }
     Ok(count)
-}
-
-/// Each with the priority of a group that has no events yet.
-pub(super) fn prioritised<D, C>(
-    crew: &mut C,
-    entries: Vec<OutboxEntry>,
-) -> Vec<(OutboxEntry, Priority)>
-where
-    D: Document,
-    C: Crew<D>,
-{
-    let prioritised = entries.into_iter().map(|entry| {
-        let target = entry.target_id.as_deref().unwrap_or_default();
-        let priority = crew.conduct().priority(target, &entry.event);
-        (entry, priority)
-    });
-    prioritised.collect()
 }
 
 impl super::core::Places {
@@ -248,17 +235,13 @@ fn start(place: Option<Continuation>) -> PageStart {
 }
 
 /// How many are done, and how many could not be.
-fn tally<'a, D, C>(
-    crew: &mut C,
-    ids: impl Iterator<Item = &'a str>,
-    outcomes: &[Delivered],
-) -> (u64, u64)
+fn tally<D, C>(crew: &mut C, outcomes: &[(String, Delivered)]) -> (u64, u64)
 where
     D: Document,
     C: Crew<D>,
 {
     let (mut done, mut left) = (0, 0);
-    for (id, outcome) in ids.zip(outcomes) {
+    for (id, outcome) in outcomes {
         match outcome {
             Delivered::Done => done += 1,
             Delivered::Gone => {}

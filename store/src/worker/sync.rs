@@ -9,8 +9,10 @@ use std::{
 
 use super::{
     Handler, StopHandle, Swept, Turn, Verdict, WorkerOptions,
-    core::{Core, Crew, Shift},
+    core::{Crew, Shift},
+    rounds::Rounds,
     tenure::Tenure,
+    territory::Territory,
 };
 use crate::{
     Document, Pacing, RedisStore, StoreError,
@@ -53,7 +55,7 @@ pub struct Worker<P, A, D, S = fn(Duration)> {
     store: RedisStore<P>,
     handler: A,
     pacing: Pacing<S>,
-    core: Core,
+    rounds: Rounds,
     stop: StopHandle,
     document: PhantomData<fn() -> D>,
 }
@@ -61,14 +63,37 @@ pub struct Worker<P, A, D, S = fn(Duration)> {
 impl<P: Connections, A, D> Worker<P, A, D> {
     /// Over this store, and the queues under its prefix.
     pub fn new(store: RedisStore<P>, options: WorkerOptions, handler: A) -> Self {
+        let territory = Territory::of_one(store.settings.clone());
+        Self::over(store, Rounds::new(territory, 0, options), handler)
+    }
+
+    fn over(store: RedisStore<P>, rounds: Rounds, handler: A) -> Self {
         Self {
-            core: Core::new(store.settings.clone(), options),
             store,
+            rounds,
             handler,
             pacing: Pacing::blocking(),
             stop: StopHandle::default(),
             document: PhantomData,
         }
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl<P: Connections, A, D> Worker<P, A, D> {
+    /// Over the partitions of this store, and the queues in each of them; see [the module](super). It begins where the next sweep
+    /// of the store would.
+    ///
+    /// # Errors
+    /// None but those of the settings, which were checked when the store was opened.
+    pub fn sharded(
+        store: crate::sharded::ShardedStore<P>,
+        options: WorkerOptions,
+        handler: A,
+    ) -> Result<Self, StoreError> {
+        let (store, layout, next) = store.into_parts();
+        let rounds = Rounds::new(layout.territory()?, usize::from(next.number()), options);
+        Ok(Self::over(store, rounds, handler))
     }
 }
 
@@ -86,7 +111,7 @@ where
             store: self.store,
             handler: self.handler,
             pacing,
-            core: self.core,
+            rounds: self.rounds,
             stop: self.stop,
             document: PhantomData,
         }
@@ -95,7 +120,7 @@ where
     /// Replaces the source of tokens.
     #[must_use]
     pub fn tokens(mut self, tokens: Tokens) -> Self {
-        self.core.tokens = tokens;
+        self.rounds.tokens = tokens;
         self
     }
 
@@ -104,8 +129,14 @@ where
         self.stop.clone()
     }
 
-    /// The store, for what else there is to do.
+    /// The store, for what else there is to do; of a worker over partitions that of the last [`store_of`](Self::store_of).
     pub fn store(&mut self) -> &mut RedisStore<P> {
+        &mut self.store
+    }
+
+    /// The store that the execution with this id lies in.
+    pub fn store_of(&mut self, id: &str) -> &mut RedisStore<P> {
+        self.store.set_settings(self.rounds.home(id).clone());
         &mut self.store
     }
 
@@ -120,8 +151,8 @@ where
     /// That of the last turn that failed, when the policy allows no more. It may be run again.
     pub fn run(&mut self) -> Result<(), StoreError> {
         let stop = self.stop.clone();
-        let (core, mut shift) = self.shift();
-        at_once(core.run(&mut shift, &stop))
+        let (rounds, mut shift) = self.shift();
+        at_once(rounds.run(&mut shift, &stop))
     }
 
     /// Claims one event, if there is one, and handles it; sweeps at the start, when there is none, and from time to time.
@@ -130,8 +161,8 @@ where
     /// [`StoreError::Io`], [`StoreError::Refused`]; [`StoreError::Corrupt`] for a key that all share. Trying again is safe: an
     /// event that it had claimed comes again, and is handled if it was not.
     pub fn turn(&mut self) -> Result<Turn, StoreError> {
-        let (core, mut shift) = self.shift();
-        at_once(core.turn(&mut shift))
+        let (rounds, mut shift) = self.shift();
+        at_once(rounds.turn(&mut shift))
     }
 
     /// Sweeps until nothing moves any more: what dead workers have left behind their commits. Their leases end by themselves.
@@ -139,11 +170,11 @@ where
     /// # Errors
     /// As for [`turn`](Self::turn).
     pub fn recover(&mut self) -> Result<Swept, StoreError> {
-        let (core, mut shift) = self.shift();
-        at_once(core.sweep_all(&mut shift))
+        let (rounds, mut shift) = self.shift();
+        at_once(rounds.sweep_all(&mut shift))
     }
 
-    fn shift(&mut self) -> (&mut Core, Shift<'_, Blocking<'_, P, S>, A, D>) {
+    fn shift(&mut self) -> (&mut Rounds, Shift<'_, Blocking<'_, P, S>, A, D>) {
         let host = Blocking {
             link: &mut self.store.link,
             pacing: &mut self.pacing,
@@ -153,7 +184,7 @@ where
             handler: &mut self.handler,
             document: PhantomData,
         };
-        (&mut self.core, shift)
+        (&mut self.rounds, shift)
     }
 }
 
@@ -183,7 +214,7 @@ where
 impl<P, A, D, S> fmt::Debug for Worker<P, A, D, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Worker")
-            .field("options", &self.core.options)
+            .field("options", &self.rounds.options)
             .finish_non_exhaustive()
     }
 }

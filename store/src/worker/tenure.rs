@@ -57,7 +57,7 @@ impl Tenure {
             return Ok(true);
         }
         self.renewed = now;
-        host.run(self.extend()?).await
+        host.run(&self.settings, self.extend()?).await
     }
 
     pub(super) async fn ack<H: Host>(
@@ -66,7 +66,19 @@ impl Tenure {
         handling: Handling,
     ) -> Result<Handling, StoreError> {
         let ack = Settle::ack(&self.settings, self.options.clock, &self.lease);
-        host.run(ack).await.map(|_| handling)
+        host.run(&self.settings, ack).await.map(|_| handling)
+    }
+
+    /// Of an event that nothing is wrong with.
+    pub(super) async fn postpone<H: Host>(
+        &self,
+        host: &mut H,
+        pause: Duration,
+        handling: Handling,
+    ) -> Result<Handling, StoreError> {
+        let (settings, clock) = (&self.settings, self.options.clock);
+        let postpone = Settle::postpone(settings, clock, &self.lease, pause)?;
+        host.run(&self.settings, postpone).await.map(|_| handling)
     }
 
     pub(super) async fn nack<H: Host>(
@@ -76,7 +88,7 @@ impl Tenure {
         handling: Handling,
     ) -> Result<Handling, StoreError> {
         let nack = Settle::nack(&self.settings, self.options.clock, &self.lease, pause)?;
-        host.run(nack).await.map(|_| handling)
+        host.run(&self.settings, nack).await.map(|_| handling)
     }
 }
 
@@ -95,7 +107,7 @@ where
         error
     {
         // Sooner than the lease would end, if the connection is there again.
-        let _ = tenure.nack(crew, Duration::ZERO, Handling::Again).await;
+        let _ = tenure.postpone(crew, Duration::ZERO, Handling::Again).await;
         return Err(error);
     }
     crew.conduct().trouble(&Trouble::Parked {

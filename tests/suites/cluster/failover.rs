@@ -18,10 +18,10 @@ const PREFIX: &str = "{failing}";
 
 /// Kills the master of the clients' slot under load. With `cut`, its replica is not told of some commits before. Which
 /// acknowledged ones are missing afterwards; the audit fails for anything but the end of a row's history, as a whole.
-fn fail_over(cluster: &Cluster, cut: bool) -> Vec<(String, String)> {
+fn fail_over(cluster: &Cluster, path: CommitPath, cut: bool) -> Vec<(String, String)> {
     cluster.empty();
     let slot = Slot::of(PREFIX).number();
-    let ledger = Ledger::default();
+    let ledger = Ledger::of(path);
     thread::scope(|scope| {
         for number in 0..CLIENTS {
             let ledger = &ledger;
@@ -51,7 +51,7 @@ fn a_killed_master_loses_at_most_the_end_of_what_it_acknowledged() {
     let Some(cluster) = Cluster::claim() else {
         return;
     };
-    let missing = fail_over(&cluster, false);
+    let missing = fail_over(&cluster, CommitPath::Script, false);
     assert!(
         missing.len() < 100,
         "the replica was in step: {}",
@@ -64,8 +64,20 @@ fn commits_that_no_replica_was_told_of_are_counted_as_lost_and_leave_nothing_hal
     let Some(cluster) = Cluster::claim() else {
         return;
     };
-    let missing = fail_over(&cluster, true);
+    let missing = fail_over(&cluster, CommitPath::Script, true);
     assert!(missing.len() >= 30, "{}", missing.len());
+}
+
+/// A transaction is replicated as one, and its watch ends with its connection.
+#[test]
+fn commits_that_watch_are_lost_as_a_whole_or_not_at_all_when_their_master_is_killed() {
+    for cut in [false, true] {
+        let Some(cluster) = Cluster::claim() else {
+            return;
+        };
+        let missing = fail_over(&cluster, CommitPath::Watch, cut);
+        assert_eq!(missing.len() >= 30, cut, "{}", missing.len());
+    }
 }
 
 /// The holder of a lost version sees a conflict with a smaller one, on every path; nobody overwrites.

@@ -169,6 +169,8 @@ fn a_cancel_with_a_lost_reply_is_doubled_by_python_and_single_by_ours() {
             let proxy = Proxy::before(&table.url);
             if is_ours {
                 let mut ours = RedisStore::from_url(&proxy.url()).unwrap();
+                // The script that the first call tries is none to hold.
+                ours.check().unwrap();
                 proxy.hold_text(Way::Reply, "EVAL");
                 std::thread::scope(|scope| {
                     scope.spawn(|| cancel(&mut ours));

@@ -1,7 +1,7 @@
 //! Futures that are dropped: each call of the asynchronous twins, at each of its await points.
 
 use std::{
-    future::Future,
+    future::{Future, ready},
     pin::{Pin, pin},
     task::{Context, Poll, Waker},
     time::Duration,
@@ -11,12 +11,13 @@ use fakeserver::Server;
 use redis::{Cmd, Pipeline, RedisFuture, Value, aio::ConnectionLike};
 use serde_json::{Map, json};
 use store::{
-    AsyncRedisStore, Commit, CommitPath, Cursor, Event, Execution, Index, ListFilter, Listing,
-    Settings, SpawnIntent, Status, StoreError, Sweep, TimerOp, Version, aio,
+    AsyncRedisStore, Commit, CommitPath, Cursor, Decision, Event, Execution, Index, ListFilter,
+    Listing, Pacing, RetryPolicy, Round, Settings, SpawnIntent, Status, StoreError, Sweep, TimerOp,
+    Version, aio,
     cluster::aio::Cluster,
     relay::PageStart,
     sharded::{AsyncShardedStore, Partitions},
-    transport::{AsyncRedisTransport, Clock, Lease, Priority},
+    transport::{AsyncRedisTransport, Clock, Deliveries, Lease, Priority},
 };
 
 use crate::{
@@ -25,7 +26,7 @@ use crate::{
 };
 
 /// Ready at the second time of asking.
-struct Once(bool);
+pub(crate) struct Once(pub(crate) bool);
 
 impl Future for Once {
     type Output = ();
@@ -40,7 +41,7 @@ impl Future for Once {
 }
 
 /// A connection with an await point before a batch goes out, and one before its replies are handed over.
-struct Stepping(AsyncConnection);
+pub(crate) struct Stepping(pub(crate) AsyncConnection);
 
 impl ConnectionLike for Stepping {
     fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
@@ -72,12 +73,12 @@ impl ConnectionLike for Stepping {
 }
 
 type Store = AsyncRedisStore<aio::Exclusive<Stepping>>;
-type Transport = AsyncRedisTransport<aio::Exclusive<Stepping>>;
+pub(crate) type Transport = AsyncRedisTransport<aio::Exclusive<Stepping>>;
 /// That it can be sent to another thread is checked with every entry of the tables below.
 type Work<'s> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send + 's>>;
 
 /// Asks so many times at most.
-fn polled<F: Future>(future: F, times: usize) -> Option<F::Output> {
+pub(crate) fn polled<F: Future>(future: F, times: usize) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
     (0..times).find_map(|_| match future.as_mut().poll(&mut context) {
@@ -88,11 +89,11 @@ fn polled<F: Future>(future: F, times: usize) -> Option<F::Output> {
 
 const ENDLESS: usize = 10_000;
 
-fn finished<F: Future>(future: F) -> F::Output {
+pub(crate) fn finished<F: Future>(future: F) -> F::Output {
     polled(future, ENDLESS).expect("the future ends")
 }
 
-fn read(server: &Server) -> Keyspace {
+pub(crate) fn read(server: &Server) -> Keyspace {
     keyspace::read(&mut SyncConnection(Box::new(server.connection())))
 }
 
@@ -115,8 +116,10 @@ fn seeded(path: CommitPath) -> (Server, Store) {
         execution.finished_at = Some(1.0);
         finished(store.commit(&mut execution, &effects())).unwrap();
     }
-    // What is not known yet takes one more round trip.
     let mut connection = SyncConnection(Box::new(server.connection()));
+    // Due before what is looked for elsewhere, but nobody's.
+    ask(&mut connection, &["ZADD", "stm:timers", "-inf", "c\0Q"]);
+    // What is not known yet takes one more round trip.
     ask(&mut connection, &["SCRIPT", "FLUSH"]);
     (server, store)
 }
@@ -142,7 +145,7 @@ use Leaves::{AllOrNothing, Nothing, Part};
 type Call = for<'s> fn(&'s mut Store) -> Work<'s>;
 
 /// Every call of a store that may write or read, on what [`seeded`] has stored.
-const CALLS: [(&str, Leaves, Call); 35] = [
+const CALLS: [(&str, Leaves, Call); 40] = [
     ("waiting", Nothing, |s| {
         Box::pin(async { s.waiting().await.map(drop) })
     }),
@@ -155,6 +158,51 @@ const CALLS: [(&str, Leaves, Call); 35] = [
     ("due_timers_page", Nothing, |s| {
         Box::pin(async {
             s.due_timers_page(9.0, PageStart::Anywhere, 9)
+                .await
+                .map(drop)
+        })
+    }),
+    ("deliver", AllOrNothing, |s| {
+        Box::pin(async {
+            let page = s.outbox_page(PageStart::Anywhere, 9).await?;
+            let entries = page.entries.into_iter().map(|it| (it, Priority::MIN));
+            s.deliver(&entries.collect::<Vec<_>>()).await.map(drop)
+        })
+    }),
+    ("fire", AllOrNothing, |s| {
+        Box::pin(async {
+            let page = s.due_timers_page(9.0, PageStart::Anywhere, 9).await?;
+            let timers = page.entries.into_iter().map(|it| (it, Priority::MIN));
+            s.fire(&timers.collect::<Vec<_>>()).await.map(drop)
+        })
+    }),
+    ("ack_entry", AllOrNothing, |s| {
+        Box::pin(async {
+            let page = s.spawns_page(PageStart::Anywhere, 9).await?;
+            match page.entries.first() {
+                Some(entry) => s.ack_entry(entry).await.map(drop),
+                None => Ok(()),
+            }
+        })
+    }),
+    ("quarantine", AllOrNothing, |s| {
+        Box::pin(async {
+            let page = s.due_timers_page(9.0, PageStart::Anywhere, 9).await?;
+            for poison in &page.poison {
+                s.quarantine(poison).await?;
+            }
+            Ok(())
+        })
+    }),
+    ("with_retry", AllOrNothing, |s| {
+        Box::pin(async {
+            let policy = RetryPolicy::default();
+            let mut pacing = Pacing::new(|_| ready(()));
+            let decide = |execution: &mut Execution, _: &Round| {
+                execution.outcome = Some("decided".to_owned());
+                Decision::Commit(effects())
+            };
+            s.with_retry("a", &policy, &mut pacing, decide)
                 .await
                 .map(drop)
         })
@@ -287,7 +335,7 @@ const CALLS: [(&str, Leaves, Call); 35] = [
 ];
 
 /// Without the counters, since numbers may stay unused, and without the times of the index.
-fn settled(mut keyspace: Keyspace) -> Keyspace {
+pub(crate) fn settled(mut keyspace: Keyspace) -> Keyspace {
     let is_counter = |Bytes(key): &Bytes| {
         let key = String::from_utf8_lossy(key);
         key.ends_with(":seq") || key.contains(":trace:seq:")
@@ -315,7 +363,9 @@ fn a_call_of_a_store_that_is_dropped_has_happened_wholly_or_not_at_all() {
                 name == "stale commit",
                 "{name}: {outcome:?}"
             );
-            assert!(leaves != Nothing || before == after, "{name}");
+            // Counters and the index are in order from the start.
+            let writes = leaves != Nothing && !["repair_counters", "rebuild_index"].contains(&name);
+            assert_eq!(before != after, writes, "{name}");
             let mut times = 0;
             loop {
                 times += 1;
@@ -364,10 +414,10 @@ fn carries_no_watch(server: &Server, store: &mut Store, about: &str) {
     );
 }
 
-fn queued() -> (Server, Transport, Lease) {
+pub(crate) fn queued() -> (Server, Transport, Lease) {
     let server = Server::new();
     let connection = Stepping(AsyncConnection(Box::new(server.async_connection())));
-    let mut transport = AsyncRedisTransport::new(connection);
+    let mut transport = AsyncRedisTransport::new(connection).deliveries(Deliveries::Counted);
     // One that stands still, so that two runs leave the same.
     transport.set_clock(Clock::Fixed(1_700_000_000_000));
     for id in ["e", "f"] {
@@ -389,7 +439,7 @@ const LONG: Duration = Duration::from_secs(30);
 
 type Carry = for<'s> fn(&'s mut Transport, &'s Lease) -> Work<'s>;
 
-const CARRIES: [(&str, Carry); 11] = [
+const CARRIES: [(&str, Carry); 12] = [
     ("publish", |t, _| {
         Box::pin(async {
             let event = Event::new("j", "K");
@@ -404,6 +454,9 @@ const CARRIES: [(&str, Carry); 11] = [
     }),
     ("nack", |t, lease| {
         Box::pin(async { t.nack(lease, Duration::ZERO).await.map(drop) })
+    }),
+    ("postpone", |t, lease| {
+        Box::pin(async { t.postpone(lease, LONG).await.map(drop) })
     }),
     ("park", |t, lease| {
         Box::pin(async { t.nack(lease, LONG).await.map(drop) })
@@ -463,7 +516,7 @@ fn a_call_of_a_transport_that_is_dropped_has_happened_wholly_or_not_at_all() {
     }
 }
 
-fn is_send<F: Future + Send>(future: F) -> F {
+pub(crate) fn is_send<F: Future + Send>(future: F) -> F {
     future
 }
 

@@ -1,6 +1,11 @@
 //! What a server is asked before it is trusted.
 
-use store::{AsyncRedisStore, CommitPath, Execution, RedisStore, Settings, StoreError, Unfit};
+use redis::Client;
+use store::{
+    AsyncRedisStore, CommitPath, Execution, RedisStore, Settings, StoreError, Unfit, aio, sync,
+};
+use tests::both;
+use tokio::runtime::{Builder, Runtime};
 
 use crate::{
     backend::{Backend, Protocol, ask},
@@ -137,7 +142,7 @@ fn a_replica_is_named_with_its_master() {
 }
 
 #[test]
-fn connecting_asks_and_a_url_alone_does_not() {
+fn connecting_asks_at_once_and_a_store_from_a_url_with_its_first_call() {
     with_each_alone(|backend, side| {
         let Some(client) = backend.client(Protocol::Resp3) else {
             return;
@@ -146,31 +151,86 @@ fn connecting_asks_and_a_url_alone_does_not() {
         let db = client.get_connection_info().redis_settings().db();
         let url = format!("redis://{address}/{db}");
         let mut connection = backend.connect(Protocol::Resp2);
+        let mut policy = |name: &str| {
+            ask(
+                &mut connection,
+                &["CONFIG", "SET", "maxmemory-policy", name],
+            );
+        };
         let connect = || match side {
             Side::Sync => RedisStore::connect(&url, Settings::default()).map(drop),
-            Side::Async => tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap()
+            Side::Async => runtime()
                 .block_on(AsyncRedisStore::connect(&url, Settings::default()))
                 .map(drop),
         };
-        connect().unwrap();
-        ask(
-            &mut connection,
-            &["CONFIG", "SET", "maxmemory-policy", "allkeys-random"],
-        );
+        let mut store = Opened::new(side, &url);
+        policy("allkeys-random");
         let connected = connect();
-        ask(
-            &mut connection,
-            &["CONFIG", "SET", "maxmemory-policy", "noeviction"],
-        );
-        assert!(matches!(connected, Err(StoreError::Unfit { .. })));
-        // Nothing is asked, not even whether anybody is there.
+        let mut execution = Execution::new("x", "d");
+        let refused = [store.save(&mut execution), store.save(&mut execution)];
+        policy("noeviction");
+        connect().unwrap();
+        let is_unfit = |outcome: &_| matches!(outcome, Err(StoreError::Unfit { .. }));
+        assert!(is_unfit(&connected) && refused.iter().all(is_unfit));
+        assert_eq!(execution.version.get(), 0);
+        assert!(side.store(backend).load("x").unwrap().is_none());
+        // From here on it has its answer.
+        store.save(&mut execution).unwrap();
+        policy("allkeys-random");
+        let saved = store.save(&mut execution);
+        let mut trusting = Opened::trusting(side, client);
+        let trusted = trusting.save(&mut execution);
+        policy("noeviction");
+        saved.unwrap();
+        trusted.unwrap();
         assert!(RedisStore::from_url("redis://127.0.0.1:1/").is_ok());
         assert!(matches!(
             RedisStore::connect("redis://127.0.0.1:1/", Settings::default()),
             Err(StoreError::Io { .. })
         ));
     });
+}
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// A store that opens its connection by itself.
+enum Opened {
+    Sync(Box<RedisStore<sync::Reopening>>),
+    Async(Runtime, Box<AsyncRedisStore<aio::Reopening>>),
+}
+
+impl Opened {
+    fn new(side: Side, url: &str) -> Self {
+        match side {
+            Side::Sync => Self::Sync(Box::new(RedisStore::from_url(url).unwrap())),
+            Side::Async => {
+                Self::Async(runtime(), Box::new(AsyncRedisStore::from_url(url).unwrap()))
+            }
+        }
+    }
+
+    /// One that never asks.
+    fn trusting(side: Side, client: Client) -> Self {
+        let settings = Settings::default();
+        match side {
+            Side::Sync => {
+                let connections = sync::Reopening::new(client);
+                Self::Sync(Box::new(RedisStore::with_connections(
+                    connections,
+                    settings,
+                )))
+            }
+            Side::Async => {
+                let connections = aio::Reopening::new(client);
+                let store = AsyncRedisStore::with_connections(connections, settings);
+                Self::Async(runtime(), Box::new(store))
+            }
+        }
+    }
+
+    fn save(&mut self, execution: &mut Execution) -> Result<(), StoreError> {
+        both!(self.save(execution)).map(drop)
+    }
 }

@@ -27,7 +27,7 @@ pub(crate) enum Held {
     List(Vec<Bytes>),
 }
 
-/// Keys to contents. No key expires but the locks of the transport.
+/// Keys to contents. No key expires but the locks and the counts of the transport.
 pub(crate) type Keyspace = BTreeMap<Bytes, Held>;
 
 /// The key space of the database that a connection is on.
@@ -40,7 +40,12 @@ pub(crate) fn read(connection: &mut SyncConnection) -> Keyspace {
 
 fn held(connection: &mut SyncConnection, key: &[u8]) -> Held {
     let ttl: i64 = cmd("PTTL").arg(key).query(connection).unwrap();
-    assert_eq!(ttl != -1, is_lock(key), "{:?}", Bytes(key.to_vec()));
+    assert_eq!(
+        ttl != -1,
+        is_lock(key) || is_count(key),
+        "{:?}",
+        Bytes(key.to_vec())
+    );
     let kind: String = cmd("TYPE").arg(key).query(connection).unwrap();
     let bytes = |values: Vec<Vec<u8>>| values.into_iter().map(Bytes);
     match kind.as_str() {
@@ -117,6 +122,10 @@ fn golden_held(key: &Value) -> Held {
 
 fn is_lock(key: &[u8]) -> bool {
     key.windows(6).any(|part| part == b":lock:")
+}
+
+fn is_count(key: &[u8]) -> bool {
+    key.windows(7).any(|part| part == b":tries:")
 }
 
 fn bytes(value: &Value) -> Bytes {

@@ -5,7 +5,8 @@ use std::{rc::Rc, thread, time::Duration};
 use store::{
     Event, Settings, StoreError, aio, sync,
     transport::{
-        AsyncRedisTransport, Backlog, Claimed, Clock, Lease, Priority, RedisTransport, Tokens,
+        AsyncRedisTransport, Backlog, Claimed, Clock, Deliveries, Lease, Priority, RedisTransport,
+        Tokens,
     },
 };
 use tests::both;
@@ -83,6 +84,15 @@ impl Courier {
         }
     }
 
+    pub(crate) fn deliveries(self, deliveries: Deliveries) -> Self {
+        match self {
+            Self::Sync(transport) => Self::Sync(Box::new(transport.deliveries(deliveries))),
+            Self::Async(runtime, transport) => {
+                Self::Async(runtime, Box::new(transport.deliveries(deliveries)))
+            }
+        }
+    }
+
     pub(crate) fn set_clock(&mut self, clock: Clock) {
         match self {
             Self::Sync(transport) => transport.set_clock(clock),
@@ -114,6 +124,10 @@ impl Courier {
 
     pub(crate) fn nack(&mut self, lease: &Lease, delay: Duration) -> Result<bool> {
         both!(self.nack(lease, delay))
+    }
+
+    pub(crate) fn postpone(&mut self, lease: &Lease, delay: Duration) -> Result<bool> {
+        both!(self.postpone(lease, delay))
     }
 
     pub(crate) fn extend(&mut self, lease: &Lease, visibility: Duration) -> Result<bool> {

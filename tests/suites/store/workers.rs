@@ -8,8 +8,10 @@ use std::{
 
 use serde_json::{Value, json};
 use store::{
-    AsyncRedisStore, Commit, Event, Execution, Pacing, RedisStore, Settings, SpawnEntry,
-    SpawnIntent, Status, StoreError, TimerOp, aio, sync,
+    AsyncRedisStore, Commit, Event, Execution, ExecutionSummary, Pacing, RedisStore, Settings,
+    SpawnEntry, SpawnIntent, Status, StoreError, TimerOp, aio,
+    sharded::{AsyncShardedStore, Partitions, ShardedStore},
+    sync,
     transport::Tokens,
     worker::{
         AsyncHandler, AsyncWorker, Conduct, Handler, StopHandle, Swept, Trouble, Turn, Verdict,
@@ -37,7 +39,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    fn decide(execution: &mut Execution, event: &Event) -> Verdict {
+    pub(crate) fn decide(execution: &mut Execution, event: &Event) -> Verdict {
         let id = execution.id.clone();
         let log = execution.context.entry("log").or_insert(json!([]));
         log.as_array_mut().unwrap().push(json!(event.id));
@@ -142,6 +144,44 @@ impl Hand {
                 Self::Async(Rc::new(runtime), Box::new(worker.tokens(Tokens::random())))
             }
         }
+    }
+
+    /// Over the partitions of a sharded store.
+    pub(crate) fn sharded(
+        backend: &Backend,
+        side: Side,
+        options: WorkerOptions,
+        partitions: Partitions,
+        plan: Plan,
+    ) -> Self {
+        let (settings, ledger) = (Settings::default(), Ledger::default());
+        match side {
+            Side::Sync => {
+                let connection = Meddling::new(backend.connect(Protocol::Resp3), plan);
+                let connections = sync::Exclusive::new(connection);
+                let store = ShardedStore::open(connections, &settings, partitions).unwrap();
+                let worker = Worker::sharded(store, options, ledger).unwrap();
+                Self::Sync(Box::new(worker))
+            }
+            Side::Async => {
+                let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+                let connection = runtime.block_on(backend.connect_async(Protocol::Resp3));
+                let connections = aio::Exclusive::new(Meddling::new(connection, plan));
+                let opening = AsyncShardedStore::open(connections, &settings, partitions);
+                let store = runtime.block_on(opening).unwrap();
+                let worker = AsyncWorker::sharded(store, options, ledger).unwrap();
+                Self::Async(Rc::new(runtime), Box::new(worker))
+            }
+        }
+    }
+
+    /// What the worker's own store says.
+    pub(crate) fn status_of(&mut self, id: &str) -> Option<ExecutionSummary> {
+        match self {
+            Self::Sync(worker) => worker.store_of(id).status(id),
+            Self::Async(runtime, worker) => runtime.block_on(worker.store_of(id).status(id)),
+        }
+        .unwrap()
     }
 
     pub(crate) fn turn(&mut self) -> Result<Turn> {

@@ -1,3 +1,5 @@
+-- A count of deliveries outlives its lease by a day: one that is left by a worker that does not count must not stay for ever.
+local REMEMBERED_MS = 86400000
 local function now_ms(given)
   if given ~= '' then
     return tonumber(given)
