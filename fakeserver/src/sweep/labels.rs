@@ -41,11 +41,21 @@ enum Part {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Habits {
     spots: BTreeSet<Spot>,
+    /// What equal runs have in common is not random, wherever it stands.
+    constants: BTreeSet<Vec<u8>>,
 }
 
 impl Habits {
     /// Learns from two equal runs.
     pub(super) fn learn(&mut self, one: &[Step], other: &[Step]) {
+        let common = all_pieces(one)
+            .intersection(&all_pieces(other))
+            .cloned()
+            .collect();
+        self.constants = std::mem::take(&mut self.constants)
+            .union(&common)
+            .cloned()
+            .collect();
         for role in Role::ALL {
             let of = |steps: &'_ [Step]| -> Vec<Step> {
                 let own = steps.iter().filter(|step| step.role == Some(role));
@@ -69,6 +79,17 @@ impl Habits {
                         });
                     }
                 }
+            }
+        }
+    }
+
+    /// Whether a part is the same in equal runs after all.
+    fn is_constant(&self, word: &[u8], part: Part) -> bool {
+        match part {
+            Part::Whole => self.constants.contains(word),
+            Part::Atom(at) => {
+                let piece = pieces(word).get(at).copied().unwrap_or_default();
+                self.constants.contains(piece)
             }
         }
     }
@@ -110,6 +131,13 @@ fn fits(pattern: Option<&Pattern>, request: &Request) -> bool {
     let same =
         |(known, atom): (&Option<Vec<u8>>, &[u8])| known.as_ref().is_none_or(|known| known == atom);
     pattern.len() == atoms.len() && pattern.iter().zip(atoms).all(same)
+}
+
+/// Arguments and their atoms.
+fn all_pieces(steps: &[Step]) -> BTreeSet<Vec<u8>> {
+    let words = steps.iter().flat_map(|step| step.request.words());
+    let parts = words.flat_map(|word| pieces(word).into_iter().chain([word]));
+    parts.map(<[u8]>::to_vec).collect()
 }
 
 fn pieces(text: &[u8]) -> Vec<&[u8]> {
@@ -165,6 +193,9 @@ impl Labels {
             };
             for (at, word) in step.request.words().enumerate() {
                 for (spot, part) in habits.parts(role, &step.request, at) {
+                    if habits.is_constant(word, part) {
+                        continue;
+                    }
                     labels.name(word, part, (role, spot), &mut counts);
                 }
             }
@@ -302,6 +333,27 @@ mod tests {
         let run = steps(Role::A, &["SET lock:8 ffee", "SET balance:7 135"]);
         let labels = Labels::of(&habits, &run, NOW);
         assert_eq!(labels.apply(b"ffee 135"), b"<A.1> 135");
+    }
+
+    #[test]
+    fn what_equal_runs_have_in_common_is_not_random() {
+        let mut habits = Habits::default();
+        habits.learn(
+            &steps(
+                Role::A,
+                &["HSET job:1 at 11aa1", "HSET job:1 status queued"],
+            ),
+            &steps(
+                Role::A,
+                &["HSET job:1 at 22bb2", "HSET job:1 status queued"],
+            ),
+        );
+        let run = steps(
+            Role::A,
+            &["HSET job:1 at 33cc3", "HSET job:1 status queued"],
+        );
+        let labels = Labels::of(&habits, &run, NOW);
+        assert_eq!(labels.apply(b"33cc3 queued"), b"<A.1> queued");
     }
 
     #[test]
