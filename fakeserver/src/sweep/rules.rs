@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::outcome::{Compare, End, Outcome, quoted, shown_value};
-use super::report::{Difference, Status};
+use super::report::Difference;
 use super::schedule::Role;
 use super::snapshot::{Entry, Place, Value};
 use crate::value::glob;
@@ -65,8 +65,8 @@ pub(super) enum Clause {
     Expiry,
     /// Only places between which nothing conflicts are the same.
     Conflicts,
-    /// What is not found again is no finding; what is, is one.
-    Again,
+    /// What comes of two programs side by side comes of them one after the other too.
+    Serial,
 }
 
 /// What the comparison leaves out.
@@ -141,16 +141,12 @@ impl Rules {
 
     /// What was learned, for readers.
     pub(super) fn left_out(&self) -> Vec<String> {
-        let place = |(db, key): &Place| match db {
-            0 => quoted(key),
-            db => format!("{} in database {db}", quoted(key)),
-        };
         let tell = |noise: &Noise| {
             let what = match noise {
-                Noise::Value(at) => format!("the value of {}", place(at)),
-                Noise::Order(at) => format!("the order of {}", place(at)),
-                Noise::Field(at, field) => format!("field {} of {}", quoted(field), place(at)),
-                Noise::Ttl(at) => format!("the time to live of {}", place(at)),
+                Noise::Value(at) => format!("the value of {}", named(at)),
+                Noise::Order(at) => format!("the order of {}", named(at)),
+                Noise::Field(at, field) => format!("field {} of {}", quoted(field), named(at)),
+                Noise::Ttl(at) => format!("the time to live of {}", named(at)),
                 Noise::Keys(_, start, end) => {
                     format!("keys {}", quoted(&[start, &b"*"[..], end].concat()))
                 }
@@ -230,11 +226,8 @@ impl Rules {
         right: Option<&End>,
         found: &mut Vec<Mismatch>,
     ) {
-        let status = |end: Option<&End>| match end.map(|end| &end.status) {
-            None => "did not run".to_owned(),
-            Some(Status::Code(code)) => code.to_string(),
-            Some(Status::Other(other)) => other.clone(),
-        };
+        let status =
+            |end: Option<&End>| end.map_or("did not run".to_owned(), |end| end.status.to_string());
         let (one, other) = (status(left), status(right));
         if one != other && !self.lacks(Clause::Status) {
             found.push(Mismatch {
@@ -259,12 +252,11 @@ impl Rules {
             lines.map(<[u8]>::to_vec).collect()
         };
         let (lefts, rights) = (lines(left), lines(right));
-        let text = |bytes: &[u8]| quoted(bytes);
         if lefts.len() != rights.len() {
             found.push(Mismatch {
                 at: format!("output of {role}"),
-                left: text(&left.output),
-                right: text(&right.output),
+                left: quoted(&left.output),
+                right: quoted(&right.output),
                 noise: Some(Noise::Output(role)),
             });
             return;
@@ -278,8 +270,8 @@ impl Rules {
                 };
                 found.push(Mismatch {
                     at,
-                    left: text(left),
-                    right: text(right),
+                    left: quoted(left),
+                    right: quoted(right),
                     noise: Some(noise),
                 });
             }
@@ -293,10 +285,7 @@ impl Rules {
         right: &[Entry],
         found: &mut Vec<Mismatch>,
     ) {
-        let at = match place.0 {
-            0 => format!("key {}", quoted(&place.1)),
-            db => format!("key {} in database {db}", quoted(&place.1)),
-        };
+        let at = format!("key {}", named(place));
         if left.len() != right.len() && self.lacks(Clause::Keys) {
             return;
         }
@@ -421,6 +410,14 @@ impl Rules {
     }
 }
 
+/// A key for readers.
+fn named((db, key): &Place) -> String {
+    match db {
+        0 => quoted(key),
+        db => format!("{} in database {db}", quoted(key)),
+    }
+}
+
 fn same_items(left: &[Vec<u8>], right: &[Vec<u8>]) -> bool {
     let sorted = |items: &[Vec<u8>]| {
         let mut items = items.to_vec();
@@ -490,6 +487,7 @@ pub(super) fn differences(per_reference: &[Vec<Mismatch>]) -> Vec<Difference> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sweep::report::Status;
 
     fn rules() -> Rules {
         Rules::new(Compare::Content, true, Duration::from_secs(60))

@@ -1,6 +1,6 @@
 //! [`Seen`]: what the judges know of a step, before it becomes text.
 
-use crate::observe::quote;
+use crate::sweep::outcome::quoted;
 use crate::value::Blob;
 use crate::wire::Reply;
 
@@ -93,13 +93,13 @@ pub(crate) fn name(words: &[Vec<u8>]) -> String {
     String::from_utf8_lossy(name).to_ascii_uppercase()
 }
 
-/// A key for readers: as it is if it is plain, else as redis-cli quotes it.
+/// A key or another word for readers: as it is if it is plain, else as redis-cli quotes it.
 pub(crate) fn shown(key: &[u8]) -> String {
     let plain = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\');
     if !key.is_empty() && key.iter().all(plain) {
         return String::from_utf8_lossy(key).into_owned();
     }
-    format!("\"{}\"", quote(key))
+    quoted(key)
 }
 
 /// The bytes of a reply that is a string.

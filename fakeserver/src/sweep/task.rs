@@ -7,7 +7,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::builder::Sweep;
 use super::doors;
-use super::labels::Labels;
 use super::program::{self, HostError, Program};
 use super::remote::{Address, RemoteSource};
 use super::report::{self, Confirmed, Finding, Programs, Reference, Report, Shown, ShownStep};
@@ -71,7 +70,7 @@ impl Sweep {
             Some(schedule) => match search.try_schedule(schedule).await? {
                 None => (Vec::new(), None),
                 Some(ran) => {
-                    let labels = Labels::of(&search.habits, &ran.steps, search.stage.wall_seconds);
+                    let labels = search.labels(&ran);
                     let steps = ran
                         .steps
                         .iter()
@@ -146,11 +145,7 @@ impl Sweep {
         search: &mut Search,
         candidate: &Candidate,
     ) -> Result<Finding, SweepError> {
-        let labels = Labels::of(
-            &search.habits,
-            &candidate.ran.steps,
-            search.stage.wall_seconds,
-        );
+        let labels = search.labels(&candidate.ran);
         let steps = candidate
             .ran
             .steps
@@ -229,7 +224,7 @@ impl Sweep {
                 env!("CARGO_PKG_VERSION"),
                 crate::engine::VERSION
             ),
-            claim: claim(&self.kinds, of, search.has_b),
+            claim: claim(&self.kinds, of, search.has_b()),
             programs: Programs {
                 a: words(Role::A).unwrap_or_default(),
                 b: words(Role::B),

@@ -1,11 +1,12 @@
 //! Steps and findings in words.
 
 use super::labels::Labels;
+use super::outcome::quoted;
 use super::report::ShownStep;
 use super::schedule::{Act, Schedule};
 use super::search::Candidate;
+use super::seen::shown;
 use super::step::Step;
-use crate::observe::quote;
 use crate::value::number;
 use crate::wire::{Part, Reply, Request};
 
@@ -14,21 +15,13 @@ const ELEMENTS_MAX: usize = 20;
 
 /// A command as redis-cli would take it.
 pub(super) fn command_text(request: &Request, labels: &Labels) -> String {
-    let word = |word: &[u8]| {
-        let word = labels.apply(word);
-        let is_plain = |byte: &u8| byte.is_ascii_graphic() && !b"\"'\\".contains(byte);
-        if !word.is_empty() && word.iter().all(is_plain) {
-            String::from_utf8_lossy(&word).into_owned()
-        } else {
-            format!("\"{}\"", quote(&word))
-        }
-    };
+    let word = |word: &[u8]| shown(&labels.apply(word));
     request.words().map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// A reply on one line, as redis-cli prints its parts.
 pub(super) fn reply_text(reply: &Reply, labels: &Labels) -> String {
-    let text = |bytes: &[u8]| format!("\"{}\"", quote(&labels.apply(bytes)));
+    let text = |bytes: &[u8]| quoted(&labels.apply(bytes));
     let plain = |bytes: &[u8]| String::from_utf8_lossy(&labels.apply(bytes)).into_owned();
     let list = |items: &[Reply]| {
         let shown = items.iter().take(ELEMENTS_MAX);

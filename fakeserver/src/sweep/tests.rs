@@ -224,7 +224,7 @@ fn fault_cases() -> Vec<(Clause, Sweep)> {
                 }),
         ),
         (
-            Clause::Again,
+            Clause::Serial,
             Sweep::new()
                 .only([Kind::Isolation])
                 .a(count_by_get_and_set)

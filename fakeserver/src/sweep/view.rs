@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use crate::sweep::report::{
-    Difference, Ending, Finding, Programs, Shown, ShownKey, ShownStep, Status,
-};
+use crate::sweep::report::{Difference, Ending, Finding, Programs, Shown, ShownKey, ShownStep};
 
 /// Diagrams of more rows than this leave out what is far from everything that matters.
 const ROW_COUNT_MAX: usize = 48;
@@ -366,12 +364,7 @@ fn compare_keys(comparison: &mut Comparison, finding: &Finding, orders: &[(Strin
 
 /// What can be said of the programs' ends, always in the same order.
 pub(crate) fn endings(outcome: &Shown) -> [(&'static str, Option<String>); 6] {
-    let status = |ending: &Option<Ending>| {
-        ending.as_ref().map(|ending| match &ending.status {
-            Status::Code(code) => code.to_string(),
-            Status::Other(text) => text.clone(),
-        })
-    };
+    let status = |ending: &Option<Ending>| ending.as_ref().map(|ending| ending.status.to_string());
     let output = |ending: &Option<Ending>| ending.as_ref().map(|ending| quoted(&ending.output));
     [
         ("status of A", status(&outcome.a)),

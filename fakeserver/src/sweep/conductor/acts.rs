@@ -20,15 +20,11 @@ impl Conductor<'_> {
     ) -> Result<(), SweepError> {
         let of = schedule.of;
         match schedule.act {
-            Act::RunOther => self.run_other(of)?,
+            Act::RunOther => self.switch(of, of.rival())?,
             Act::Die => {
                 self.event(format!("{of} dies"), Request::default());
-                self.close_all(|role| role == of);
-                let actor = self.actor(of);
-                actor.dead = true;
-                if let Some(running) = &mut actor.running {
-                    running.kill();
-                }
+                self.close_where(|connection| connection.role == of);
+                self.actor(of).kill();
             }
             Act::LoseReply => {
                 if let Some(connection) = self.connections.get_mut(&id) {
@@ -38,7 +34,7 @@ impl Conductor<'_> {
             Act::Expire => self.expire(),
             Act::ExpireAndRunOther => {
                 self.expire();
-                self.run_other(of)?;
+                self.switch(of, of.rival())?;
             }
             Act::FlushScripts => {
                 self.event("the script cache is emptied".to_owned(), Request::default());
@@ -46,39 +42,40 @@ impl Conductor<'_> {
             }
             Act::Reset => {
                 self.event("all connections are reset".to_owned(), Request::default());
-                self.close_all(|_| true);
+                self.close_where(|_| true);
             }
             Act::RestartKept => {
                 let what = "the server restarts with its data".to_owned();
                 self.event(what, Request::default());
-                self.close_all(|_| true);
+                self.close_where(|_| true);
                 self.upstream.ask(&[b"SCRIPT", b"FLUSH", b"SYNC"]);
             }
             Act::RestartEmpty => {
-                self.close_all(|_| true);
+                self.close_where(|_| true);
                 self.wipe();
             }
         }
         Ok(())
     }
 
-    pub(super) fn run_other(&mut self, of: Role) -> Result<(), SweepError> {
-        let other = of.rival();
-        self.turns.retain(|turn| *turn != Turn::Run(other));
-        self.suspended.push(of);
-        self.launch(other)?;
-        self.current = Some(other);
+    /// Suspends a program and lets the other one go on, whether that was suspended too or has yet to begin.
+    pub(super) fn switch(&mut self, from: Role, to: Role) -> Result<(), SweepError> {
+        self.turns.retain(|turn| *turn != Turn::Run(to));
+        self.suspended.retain(|role| *role != to);
+        self.suspended.push(from);
+        self.launch(to)?;
+        self.current = Some(to);
         self.active_at = Instant::now();
         Ok(())
     }
 
     pub(super) fn event(&mut self, what: String, keys: Request) {
-        self.performance.steps.push(Step::event(what, keys));
+        self.ran.steps.push(Step::event(what, keys));
     }
 
     pub(super) fn expire(&mut self) {
         if let Some(at) = self.upstream.next_expiry() {
-            self.performance.expired_at = Some(at);
+            self.ran.expired_at = Some(at);
             self.pass_until(at);
         }
     }
@@ -155,14 +152,9 @@ impl Conductor<'_> {
         };
         self.actor(current).polls.clear();
         let label = format!("{current} waits for {other}");
-        self.performance.labels.insert(label.clone());
+        self.ran.labels.insert(label.clone());
         self.event(label, Request::default());
-        self.turns.retain(|turn| *turn != Turn::Run(other));
-        self.suspended.retain(|role| *role != other);
-        self.suspended.push(current);
-        self.launch(other)?;
-        self.current = Some(other);
-        self.active_at = Instant::now();
+        self.switch(current, other)?;
         Ok(true)
     }
 
@@ -176,7 +168,7 @@ impl Conductor<'_> {
             return false;
         };
         self.event(format!("{by:?} pass"), Request::default());
-        self.performance.labels.insert("time passes".to_owned());
+        self.ran.labels.insert("time passes".to_owned());
         self.actors
             .iter_mut()
             .for_each(|actor| actor.waits_since = None);
@@ -192,19 +184,16 @@ impl Conductor<'_> {
             if !actor.is_live() || actor.dead {
                 continue;
             }
-            actor.dead = true;
-            if let Some(running) = &mut actor.running {
-                running.kill();
-            }
+            actor.kill();
             let label = format!("{role}: {why}");
-            self.performance.labels.insert(label);
-            self.performance.endings[role.index()] = Some(Ending {
+            self.ran.labels.insert(label);
+            self.ran.endings[role.index()] = Some(Ending {
                 status: Status::Other(why.to_owned()),
                 output: String::new(),
             });
         }
-        self.performance.stuck = true;
-        self.close_all(|_| true);
+        self.ran.stuck = true;
+        self.close_where(|_| true);
         self.turns.clear();
         self.ends_at = Instant::now() + END_PATIENCE;
     }

@@ -1,6 +1,6 @@
 //! Connections of a run: what comes in, what runs, what goes out.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
@@ -11,7 +11,7 @@ use crate::footprint::{SessionState, Static};
 use crate::sweep::doors::ConnectionId;
 use crate::sweep::schedule::Role;
 use crate::sweep::step::Step;
-use crate::sweep::upstream::Delivery;
+use crate::sweep::upstream::{Delivery, Link};
 use crate::wire::{Limits, Protocol, Reply, Request, RequestDecoder, encode};
 
 impl Conductor<'_> {
@@ -51,8 +51,8 @@ impl Conductor<'_> {
             actor.visible += 1;
             actor.visible - 1
         });
-        let at = self.performance.steps.len();
-        self.performance.steps.push(Step {
+        let at = self.ran.steps.len();
+        self.ran.steps.push(Step {
             role: Some(role),
             connection: number,
             request: pending.request.clone(),
@@ -65,12 +65,12 @@ impl Conductor<'_> {
             mortal: false,
             note: loses.map(|_| "the reply is lost".to_owned()),
         });
-        let before = self.upstream.changes();
+        // What only its own connection sees changes no key, and need not be asked about.
+        let before = is_visible.then(|| self.upstream.changes());
         self.awaited.insert(link, at);
         self.upstream.submit(link, &pending.request);
         self.deliver();
-        let changed = self.upstream.changes() != before;
-        self.note_run(id, at, &pending, changed);
+        self.note_run(id, at, &pending, before);
         self.close_what_is_done(id);
         self.active_at = Instant::now();
     }
@@ -81,18 +81,18 @@ impl Conductor<'_> {
         id: ConnectionId,
         at: usize,
         pending: &Pending,
-        changed: bool,
+        changes_before: Option<u64>,
     ) {
-        let Some(step) = self.performance.steps.get_mut(at) else {
+        let Some(step) = self.ran.steps.get_mut(at) else {
             return;
         };
-        step.changed = changed;
-        step.mortal = self.upstream.next_expiry().is_some();
         let refused = step.reply.as_ref().is_some_and(Reply::is_error);
-        if let (Some(role), Some(_)) = (step.role, step.point) {
+        if let (Some(role), Some(before)) = (step.role, changes_before) {
+            step.changed = self.upstream.changes() != before;
+            step.mortal = self.upstream.next_expiry().is_some();
             let polls = &mut self.actors[role.index()].polls;
             let now = self.stage.wall_seconds;
-            polls.note(&step.request, step.reply.as_ref(), changed, now);
+            polls.note(&step.request, step.reply.as_ref(), step.changed, now);
         }
         if let Some(connection) = self.connections.get_mut(&id) {
             let was_local = connection.session.is_queueing();
@@ -110,7 +110,7 @@ impl Conductor<'_> {
         while let Some(Delivery { link, reply, bytes }) = self.upstream.poll() {
             if !matches!(reply, Reply::Push(_))
                 && let Some(at) = self.awaited.remove(&link)
-                && let Some(step) = self.performance.steps.get_mut(at)
+                && let Some(step) = self.ran.steps.get_mut(at)
             {
                 step.reply = Some(reply);
             }
@@ -128,31 +128,25 @@ impl Conductor<'_> {
         }
     }
 
-    /// Closes a connection whose replies were to be lost, or which the server has closed, or the program.
+    /// Closes a connection whose replies were to be lost, or which its program has left, and all that the server has closed.
     pub(super) fn close_what_is_done(&mut self, id: ConnectionId) {
-        let Some(connection) = self.connections.get(&id) else {
-            return;
-        };
-        let next = connection.queue.front();
-        let has_lost = connection
-            .loses
-            .is_some_and(|batch| next.is_none_or(|pending| pending.batch != batch));
-        let is_shut = connection
-            .link
-            .is_some_and(|link| !self.upstream.is_open(link));
-        let is_left = connection.out.is_none() && next.is_none();
-        if has_lost || is_shut || is_left {
-            self.close(id);
+        if let Some(connection) = self.connections.get(&id) {
+            let next = connection.queue.front();
+            let has_lost = connection
+                .loses
+                .is_some_and(|batch| next.is_none_or(|pending| pending.batch != batch));
+            let is_left = connection.out.is_none() && next.is_none();
+            if has_lost || is_left {
+                self.close(id);
+            }
         }
-        let shut: Vec<_> = self
-            .connections
-            .iter()
-            .filter(|(_, other)| other.link.is_some_and(|link| !self.upstream.is_open(link)))
-            .map(|(id, _)| *id)
+        let shut: BTreeSet<Link> = self
+            .links
+            .keys()
+            .copied()
+            .filter(|link| !self.upstream.is_open(*link))
             .collect();
-        for id in shut {
-            self.close(id);
-        }
+        self.close_where(|connection| connection.link.is_some_and(|link| shut.contains(&link)));
     }
 
     pub(super) fn close(&mut self, id: ConnectionId) {
@@ -165,11 +159,11 @@ impl Conductor<'_> {
         }
     }
 
-    pub(super) fn close_all(&mut self, whose: impl Fn(Role) -> bool) {
+    pub(super) fn close_where(&mut self, which: impl Fn(&Connection) -> bool) {
         let ids: Vec<_> = self
             .connections
             .iter()
-            .filter(|(_, connection)| whose(connection.role))
+            .filter(|(_, connection)| which(connection))
             .map(|(id, _)| *id)
             .collect();
         for id in ids {

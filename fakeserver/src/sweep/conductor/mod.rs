@@ -17,6 +17,7 @@ use crate::sweep::polls::Polls;
 use crate::sweep::program::{Ended, HostError, Program, Running, start};
 use crate::sweep::report::{Ending, Status};
 use crate::sweep::schedule::{Role, Schedule};
+use crate::sweep::snapshot::{self, Snapshot};
 use crate::sweep::stage::Stage;
 use crate::sweep::step::{Step, is_quiet};
 use crate::sweep::upstream::{Link, Upstream};
@@ -56,10 +57,12 @@ pub(super) struct Plan {
     pub(super) interruption: Option<Schedule>,
 }
 
-/// What a run gave, but for the key space, which is the server's.
-#[derive(Debug)]
-pub(super) struct Performance {
+/// One run and what it gave, not yet judged.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ran {
     pub(super) endings: [Option<Ending>; Role::ALL.len()],
+    /// The key space at the end.
+    pub(super) snapshot: Snapshot,
     pub(super) steps: Vec<Step>,
     pub(super) labels: BTreeSet<String>,
     /// The first thing that a program said on standard error.
@@ -70,6 +73,14 @@ pub(super) struct Performance {
     pub(super) expired_at: Option<Timestamp>,
     /// The programs wait for each other, or for nothing.
     pub(super) stuck: bool,
+}
+
+impl Ran {
+    /// How a program ended, if it ran.
+    pub(super) fn status(&self, role: Role) -> Option<&Status> {
+        let ending = self.endings.get(role.index())?.as_ref()?;
+        Some(&ending.status)
+    }
 }
 
 /// A program's connection.
@@ -100,7 +111,6 @@ struct Pending {
 #[derive(Default)]
 struct Actor {
     running: Option<Running>,
-    ended: Option<Ending>,
     ended_at: Option<Instant>,
     dead: bool,
     visible: usize,
@@ -112,7 +122,15 @@ struct Actor {
 
 impl Actor {
     fn is_live(&self) -> bool {
-        self.running.is_some() && self.ended.is_none()
+        self.running.is_some() && self.ended_at.is_none()
+    }
+
+    /// Ends it: whatever it still sends is refused.
+    fn kill(&mut self) {
+        self.dead = true;
+        if let Some(running) = &mut self.running {
+            running.kill();
+        }
     }
 }
 
@@ -136,7 +154,7 @@ pub(super) struct Conductor<'a> {
     time_steps: usize,
     active_at: Instant,
     ends_at: Instant,
-    performance: Performance,
+    ran: Ran,
 }
 
 impl<'a> Conductor<'a> {
@@ -165,20 +183,12 @@ impl<'a> Conductor<'a> {
             time_steps: 0,
             active_at: now,
             ends_at,
-            performance: Performance {
-                endings: Default::default(),
-                steps: Vec::new(),
-                labels: BTreeSet::new(),
-                complaint: None,
-                interrupted: false,
-                expired_at: None,
-                stuck: false,
-            },
+            ran: Ran::default(),
         }
     }
 
     /// Runs the plan to its end.
-    pub(super) async fn conduct(mut self) -> Result<Performance, SweepError> {
+    pub(super) async fn conduct(mut self) -> Result<Ran, SweepError> {
         // What came in behind the end of the run before belongs to nobody.
         while let Some(event) = self.stage.doors.try_next() {
             self.handle(event)?;
@@ -201,8 +211,8 @@ impl<'a> Conductor<'a> {
                 self.hand_over(current);
                 continue;
             }
-            if Instant::now() >= self.ends_at || self.performance.steps.len() >= STEPS_MAX {
-                if self.performance.stuck {
+            if Instant::now() >= self.ends_at || self.ran.steps.len() >= STEPS_MAX {
+                if self.ran.stuck {
                     break;
                 }
                 self.give_up("time limit");
@@ -297,28 +307,23 @@ impl<'a> Conductor<'a> {
         let Some((id, is_visible)) = self.next_command(current) else {
             return Ok(false);
         };
-        let schedule = self.schedule.filter(|schedule| {
-            is_visible
-                && schedule.of == current
-                && self
-                    .connections
-                    .get(&id)
-                    .is_some_and(|connection| connection.role == current)
-        });
-        if let Some(schedule) = schedule
-            && schedule.point == self.actor(current).visible
+        let Some(role) = self.connections.get(&id).map(|connection| connection.role) else {
+            return Ok(false);
+        };
+        let point = self.actor(role).visible;
+        let is_place = |schedule: &Schedule| schedule.of == role && schedule.point == point;
+        if is_visible
+            && role == current
+            && let Some(schedule) = self.schedule.take_if(|schedule| is_place(schedule))
         {
-            self.schedule = None;
-            self.performance.interrupted = true;
+            self.ran.interrupted = true;
             self.interrupt(schedule, id)?;
             return Ok(true);
         }
         self.execute(id, is_visible);
-        if let Some(connection) = self.connections.get(&id) {
-            let role = connection.role;
-            if is_visible && self.actor(role).polls.is_waiting() {
-                self.someone_polls(role)?;
-            }
+        // Its connection may be closed by now.
+        if is_visible && self.connections.contains_key(&id) && self.actor(role).polls.is_waiting() {
+            self.someone_polls(role)?;
         }
         Ok(true)
     }
@@ -406,7 +411,7 @@ impl<'a> Conductor<'a> {
         let complaint = ended.complaint.trim_end();
         if !ended.ending.status.is_success() && !complaint.is_empty() && !actor.dead {
             let whose = ended.role;
-            self.performance
+            self.ran
                 .complaint
                 .get_or_insert_with(|| format!("{whose}: {complaint}"));
         }
@@ -416,23 +421,19 @@ impl<'a> Conductor<'a> {
             ending.status = Status::Other("killed".to_owned());
             ending.output.clear();
         }
-        actor.ended = Some(ending.clone());
-        self.performance.endings[ended.role.index()].get_or_insert(ending);
+        self.ran.endings[ended.role.index()].get_or_insert(ending);
         self.active_at = Instant::now();
     }
 
     /// Closes everything and waits for all programs to end.
-    async fn finish(mut self) -> Result<Performance, SweepError> {
+    async fn finish(mut self) -> Result<Ran, SweepError> {
         for role in Role::ALL {
             let actor = self.actor(role);
             if actor.is_live() {
-                actor.dead = true;
-                if let Some(running) = &mut actor.running {
-                    running.kill();
-                }
+                actor.kill();
             }
         }
-        self.close_all(|_| true);
+        self.close_where(|_| true);
         let until = Instant::now() + END_PATIENCE;
         while Role::ALL.into_iter().any(|role| self.actor(role).is_live()) {
             match tokio::time::timeout_at(until, self.stage.doors.next()).await {
@@ -440,6 +441,7 @@ impl<'a> Conductor<'a> {
                 Ok(None) | Err(_) => return Err(SweepError::Unending),
             }
         }
-        Ok(self.performance)
+        self.ran.snapshot = snapshot::take(self.upstream);
+        Ok(self.ran)
     }
 }

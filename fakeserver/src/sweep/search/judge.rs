@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::schedules::own_steps;
-use super::{A, B, Candidate, Ran, Search};
+use super::{A, B, Candidate, Search};
 use crate::sweep::SweepError;
-use crate::sweep::conductor::Turn;
+use crate::sweep::conductor::{Ran, Turn};
 use crate::sweep::rules::{Clause, Scope};
 use crate::sweep::schedule::{Act, Schedule};
 use crate::sweep::seen::Seen;
@@ -26,14 +25,7 @@ impl Search {
             Act::Die => false,
             _ => {
                 let reference = self.reference(&whole).await?;
-                let status = |ran: &Ran| {
-                    ran.endings
-                        .get(of.index())
-                        .cloned()
-                        .flatten()
-                        .map(|ending| ending.status)
-                };
-                status(ran) == status(&reference)
+                ran.status(of) == reference.status(of)
             }
         };
         // The interrupted program may seem to have run before or after what happened.
@@ -80,6 +72,7 @@ impl Search {
         ran: Ran,
     ) -> Result<Option<Candidate>, SweepError> {
         let (orders, scope) = self.right_orders(schedule, &ran).await?;
+        let outcome = self.outcome(&ran);
         let mut mismatches = Vec::new();
         let mut seen = BTreeSet::new();
         for turns in &orders {
@@ -87,7 +80,7 @@ impl Search {
                 continue;
             }
             let reference = self.reference(turns).await?;
-            let (outcome, reference) = (self.outcome(&ran), self.outcome(&reference));
+            let reference = self.outcome(&reference);
             let found = self.rules.mismatches(&outcome, &reference, scope);
             if found.is_empty() && !ran.stuck {
                 return Ok(None);
@@ -135,7 +128,7 @@ impl Search {
             .map(|step| step.seen(of))
             .collect();
         if act == Act::Die {
-            let base = own_steps(&self.reference(&self.context(of)).await?, of);
+            let base = self.base(of).await?;
             let missing = base
                 .get(point..)
                 .unwrap_or_default()
@@ -155,7 +148,7 @@ impl Scope {
     /// The clause by which a schedule is judged.
     fn clause(self, act: Act) -> Clause {
         match (self, act) {
-            (_, Act::RunOther) => Clause::Again,
+            (_, Act::RunOther) => Clause::Serial,
             (_, Act::Expire | Act::ExpireAndRunOther) => Clause::Expiry,
             (Scope::Whole | Scope::Healed, _) => Clause::Done,
             (Scope::Remains { .. }, _) => Clause::AllOrNothing,

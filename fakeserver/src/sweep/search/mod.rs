@@ -4,19 +4,18 @@ mod judge;
 mod schedules;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use crate::clock::Timestamp;
 use crate::sweep::SweepError;
-use crate::sweep::conductor::{Conductor, Performance, Plan, Turn};
+use crate::sweep::conductor::{Conductor, Plan, Ran, Turn};
 use crate::sweep::labels::{Habits, Labels};
 use crate::sweep::outcome::Outcome;
 use crate::sweep::program::Program;
-use crate::sweep::report::{Ending, Reference, Status};
+use crate::sweep::report::{Reference, Status};
 use crate::sweep::rules::{Clause, Mismatch, Rules, differences};
 use crate::sweep::schedule::{Act, Kind, Role, Schedule};
-use crate::sweep::snapshot::{self, Snapshot};
 use crate::sweep::stage::Stage;
-use crate::sweep::step::Step;
 use crate::sweep::upstream::{Embedded, Upstream};
 use crate::wire::Request;
 
@@ -72,19 +71,6 @@ pub(super) fn prepare(
     Ok(())
 }
 
-/// One run and what it gave, not yet judged.
-#[derive(Clone, Debug)]
-pub(super) struct Ran {
-    pub(super) endings: [Option<Ending>; Role::ALL.len()],
-    pub(super) snapshot: Snapshot,
-    pub(super) steps: Vec<Step>,
-    pub(super) labels: BTreeSet<String>,
-    pub(super) complaint: Option<String>,
-    pub(super) interrupted: bool,
-    pub(super) expired_at: Option<Timestamp>,
-    pub(super) stuck: bool,
-}
-
 /// A schedule whose outcome is none of those that are right.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
@@ -116,13 +102,12 @@ pub(super) struct Search {
     pub(super) origin: Origin,
     pub(super) rules: Rules,
     pub(super) habits: Habits,
-    pub(super) has_b: bool,
     /// Whether B is the same program as A, so that what holds for one holds for the other.
     pub(super) is_symmetric: bool,
     pub(super) runs: BTreeMap<&'static str, usize>,
     pub(super) skipped: BTreeMap<&'static str, usize>,
     pub(super) notes: BTreeSet<String>,
-    references: BTreeMap<Vec<Turn>, Ran>,
+    references: BTreeMap<Vec<Turn>, Rc<Ran>>,
     /// Whether A does not end unless B runs.
     a_needs_b: bool,
 }
@@ -134,13 +119,11 @@ pub(super) fn order_text(turns: &[Turn]) -> String {
         Turn::Pass(_) => "keys expire".to_owned(),
         Turn::Wipe => "the data is lost".to_owned(),
     };
-    let names: Vec<_> = turns.iter().map(name).collect();
-    match names.as_slice() {
+    match turns {
         [] => "nothing runs".to_owned(),
-        [one] => format!("only {one}")
-            .replace("only keys", "only: keys")
-            .replace("only the", "only: the"),
-        more => more.join(", then "),
+        [Turn::Run(role)] => format!("only {role}"),
+        [event] => format!("only: {}", name(event)),
+        more => more.iter().map(name).collect::<Vec<_>>().join(", then "),
     }
 }
 
@@ -158,7 +141,6 @@ impl Search {
         let is_process = matches!(stage.program(Role::A), Some(Program::Process(_)));
         let is_symmetric = is_process && words(Role::A) == words(Role::B);
         Search {
-            has_b: stage.program(Role::B).is_some(),
             is_symmetric,
             stage,
             source,
@@ -173,6 +155,20 @@ impl Search {
         }
     }
 
+    /// Whether there is a second program.
+    pub(super) fn has_b(&self) -> bool {
+        self.stage.program(Role::B).is_some()
+    }
+
+    /// The orders in which the programs run one after the other, and A alone.
+    fn serial_orders(&self) -> Vec<Vec<Turn>> {
+        if self.has_b() {
+            vec![vec![A], vec![A, B], vec![B, A]]
+        } else {
+            vec![vec![A]]
+        }
+    }
+
     /// Runs the setup program and remembers its commands.
     pub(super) async fn set_up(&mut self) -> Result<(), SweepError> {
         if self.stage.program(Role::Setup).is_none() {
@@ -180,8 +176,7 @@ impl Search {
         }
         let turns = vec![Turn::Run(Role::Setup)];
         let ran = self.run_on_new_server(turns, None).await?;
-        let ending = ran.endings.first().cloned().flatten();
-        if !ending.is_some_and(|ending| ending.status.is_success()) {
+        if !ran.status(Role::Setup).is_some_and(Status::is_success) {
             return Err(SweepError::Setup(ran.complaint.unwrap_or_default()));
         }
         let own = ran
@@ -194,12 +189,8 @@ impl Search {
 
     /// Runs the serial orders twice each, and learns what differs between equal runs.
     pub(super) async fn run_serially(&mut self) -> Result<(), SweepError> {
-        let mut orders = vec![vec![A]];
-        if self.has_b {
-            orders.extend([vec![A, B], vec![B, A]]);
-        }
         let mut twins = Vec::new();
-        for turns in orders {
+        for turns in self.serial_orders() {
             let one = self.counted("serial", turns.clone(), None).await?;
             refuse_broken_programs(&one)?;
             if one.stuck {
@@ -208,7 +199,8 @@ impl Search {
             }
             let (one, other) = self.equal_runs(&turns, one).await?;
             self.habits.learn(&one.steps, &other.steps);
-            self.references.insert(turns.clone(), one.clone());
+            let one = Rc::new(one);
+            self.references.insert(turns, Rc::clone(&one));
             twins.push((one, other));
         }
         for (one, other) in twins {
@@ -221,14 +213,14 @@ impl Search {
 
     /// Two runs of an order in which the programs end alike: one run may have failed for reasons of its own.
     async fn equal_runs(&mut self, turns: &[Turn], first: Ran) -> Result<(Ran, Ran), SweepError> {
-        let states = |ran: &Ran| {
-            let endings = ran.endings.each_ref();
-            endings.map(|ending| ending.as_ref().map(|ending| ending.status.clone()))
-        };
         let mut runs = vec![first];
         while runs.len() < EQUAL_RUNS_MAX {
             let next = self.counted("serial", turns.to_vec(), None).await?;
-            if let Some(same) = runs.iter().position(|run| states(run) == states(&next)) {
+            if let Some(same) = runs.iter().position(|run| {
+                Role::ALL
+                    .iter()
+                    .all(|role| run.status(*role) == next.status(*role))
+            }) {
                 return Ok((runs.swap_remove(same), next));
             }
             runs.push(next);
@@ -240,16 +232,13 @@ impl Search {
 
     /// A that needs B to end is swept with B in front of it; programs that do not end by themselves cannot be swept.
     fn refuse_endless_programs(&mut self, turns: &[Turn], ran: &Ran) -> Result<(), SweepError> {
-        if self.has_b && turns == [A] {
+        if self.has_b() && turns == [A] {
             self.a_needs_b = true;
             let note = "A does not end without B: its faults are tried behind B".to_owned();
             self.notes.insert(note);
             return Ok(());
         }
-        let is_endless = |role: &Role| {
-            let ending = ran.endings.get(role.index()).and_then(Option::as_ref);
-            ending.is_some_and(|ending| matches!(ending.status, Status::Other(_)))
-        };
+        let is_endless = |role: &Role| matches!(ran.status(*role), Some(Status::Other(_)));
         let role = [Role::A, Role::B].into_iter().find(is_endless);
         Err(SweepError::Endless {
             role: role.unwrap_or(Role::A),
@@ -264,29 +253,25 @@ impl Search {
     }
 
     /// The run of an order of turns, kept once it was run.
-    pub(super) async fn reference(&mut self, turns: &[Turn]) -> Result<Ran, SweepError> {
+    pub(super) async fn reference(&mut self, turns: &[Turn]) -> Result<Rc<Ran>, SweepError> {
         if let Some(ran) = self.references.get(turns) {
-            return Ok(ran.clone());
+            return Ok(Rc::clone(ran));
         }
-        let ran = self.counted("serial", turns.to_vec(), None).await?;
-        self.references.insert(turns.to_vec(), ran.clone());
+        let ran = Rc::new(self.counted("serial", turns.to_vec(), None).await?);
+        self.references.insert(turns.to_vec(), Rc::clone(&ran));
         Ok(ran)
     }
 
     /// Runs what was kept once more, and learns from what has changed since.
     pub(super) async fn refresh(&mut self) -> Result<(), SweepError> {
-        let mut orders = vec![vec![A]];
-        if self.has_b {
-            orders.extend([vec![A, B], vec![B, A]]);
-        }
-        orders.retain(|turns| self.references.contains_key(turns));
-        for turns in orders {
-            let fresh = self.counted("check", turns.clone(), None).await?;
-            if let Some(old) = self.references.get(&turns).cloned() {
-                self.habits.learn(&old.steps, &fresh.steps);
-                let (old, fresh) = (self.outcome(&old), self.outcome(&fresh));
-                self.rules.learn(&old, &fresh);
-            }
+        for turns in self.serial_orders() {
+            let Some(old) = self.references.get(&turns).cloned() else {
+                continue;
+            };
+            let fresh = self.counted("check", turns, None).await?;
+            self.habits.learn(&old.steps, &fresh.steps);
+            let (old, fresh) = (self.outcome(&old), self.outcome(&fresh));
+            self.rules.learn(&old, &fresh);
         }
         Ok(())
     }
@@ -323,32 +308,19 @@ impl Search {
             turns,
             interruption,
         };
-        let conductor = Conductor::new(&mut self.stage, server.as_mut(), &plan);
-        let performance = conductor.conduct().await?;
-        let Performance {
-            endings,
-            steps,
-            labels,
-            complaint,
-            interrupted,
-            expired_at,
-            stuck,
-        } = performance;
-        Ok(Ran {
-            endings,
-            snapshot: snapshot::take(server.as_mut()),
-            steps,
-            labels,
-            complaint,
-            interrupted,
-            expired_at,
-            stuck,
-        })
+        Conductor::new(&mut self.stage, server.as_mut(), &plan)
+            .conduct()
+            .await
+    }
+
+    /// The names of a run's random parts.
+    pub(super) fn labels(&self, ran: &Ran) -> Labels {
+        Labels::of(&self.habits, &ran.steps, self.stage.wall_seconds)
     }
 
     /// What a run gave, its random parts named.
     pub(super) fn outcome(&self, ran: &Ran) -> Outcome {
-        let labels = Labels::of(&self.habits, &ran.steps, self.stage.wall_seconds);
+        let labels = self.labels(ran);
         let labels = if self.rules.lacks(Clause::Owners) {
             labels.without_owners()
         } else {
@@ -359,7 +331,7 @@ impl Search {
 
     /// The serial orders' outcomes, for the report.
     pub(super) fn shown_references(&self) -> Vec<Reference> {
-        let shown = |(turns, ran): (&Vec<Turn>, &Ran)| Reference {
+        let shown = |(turns, ran): (&Vec<Turn>, &Rc<Ran>)| Reference {
             order: order_text(turns),
             outcome: self.outcome(ran).shown(),
         };

@@ -1,9 +1,9 @@
 //! Which schedules there are, and which of them can matter.
 
-use super::{Candidate, Ran, Search};
+use super::{Candidate, Search};
 use crate::footprint::{Footprint, SessionState, Static};
 use crate::sweep::SweepError;
-use crate::sweep::conductor::Turn;
+use crate::sweep::conductor::{Ran, Turn};
 use crate::sweep::rules::Clause;
 use crate::sweep::schedule::{Act, Kind, Role, Schedule};
 use crate::sweep::step::Step;
@@ -16,14 +16,14 @@ impl Search {
         kinds: &[Kind],
     ) -> Result<Vec<Candidate>, SweepError> {
         let mut found = Vec::new();
-        let subjects: &[Role] = match (self.has_b, self.is_symmetric) {
+        let subjects: &[Role] = match (self.has_b(), self.is_symmetric) {
             (true, false) => &[Role::A, Role::B],
             _ => &[Role::A],
         };
         for kind in Kind::ALL.into_iter().filter(|kind| kinds.contains(kind)) {
             for of in subjects {
                 match kind {
-                    Kind::Isolation if !self.has_b => {}
+                    Kind::Isolation if !self.has_b() => {}
                     Kind::Isolation => self.isolate(*of, &mut found).await?,
                     Kind::Crash => self.crash(*of, &mut found).await?,
                     Kind::LostReply => {
@@ -38,14 +38,17 @@ impl Search {
         Ok(grouped(found))
     }
 
-    pub(super) fn skip(&mut self, kind: Kind, count: usize) {
-        if count > 0 {
-            *self.skipped.entry(kind.name()).or_default() += count;
-        }
+    fn skip(&mut self, kind: Kind) {
+        *self.skipped.entry(kind.name()).or_default() += 1;
+    }
+
+    /// A program's visible commands when nothing but the turns in front of it came before.
+    pub(super) async fn base(&mut self, of: Role) -> Result<Vec<Step>, SweepError> {
+        Ok(own_steps(&*self.reference(&self.context(of)).await?, of))
     }
 
     /// Runs and judges a schedule; what was run.
-    pub(super) async fn check(
+    async fn check(
         &mut self,
         schedule: Schedule,
         found: &mut Vec<Candidate>,
@@ -58,19 +61,15 @@ impl Search {
     }
 
     /// The other program runs whole before each command. Places between which no command can matter to it are one.
-    pub(super) async fn isolate(
-        &mut self,
-        of: Role,
-        found: &mut Vec<Candidate>,
-    ) -> Result<(), SweepError> {
+    async fn isolate(&mut self, of: Role, found: &mut Vec<Candidate>) -> Result<(), SweepError> {
         let (own, rival) = (Turn::Run(of), Turn::Run(of.rival()));
-        let base = own_steps(&self.reference(&[own, rival]).await?, of);
+        let base = own_steps(&*self.reference(&[own, rival]).await?, of);
         // The order in which the other one is first is the run at point 0.
         let first = self.reference(&[rival, own]).await?;
         let mut same_until = same_places(&first, of, 0, &other_footprints(&first, of));
         for point in points(&base) {
             if same_until.is_some_and(|until| point <= until) {
-                self.skip(Kind::Isolation, 1);
+                self.skip(Kind::Isolation);
                 continue;
             }
             if self.rules.lacks(Clause::Conflicts) {
@@ -90,38 +89,34 @@ impl Search {
     }
 
     /// The program dies behind each command that changed something.
-    pub(super) async fn crash(
-        &mut self,
-        of: Role,
-        found: &mut Vec<Candidate>,
-    ) -> Result<(), SweepError> {
-        let base = own_steps(&self.reference(&self.context(of)).await?, of);
+    async fn crash(&mut self, of: Role, found: &mut Vec<Candidate>) -> Result<(), SweepError> {
+        let base = self.base(of).await?;
         for (point, piece) in pieces(&base) {
             if piece.iter().any(|step| step.changed) {
                 let act = Act::Die;
                 self.check(Schedule { of, point, act }, found).await?;
             } else {
-                self.skip(Kind::Crash, 1);
+                self.skip(Kind::Crash);
             }
         }
         Ok(())
     }
 
     /// Each reply is lost. That of a command that changed nothing is like a connection that was reset before it.
-    pub(super) async fn lose_replies(
+    async fn lose_replies(
         &mut self,
         of: Role,
         resets: bool,
         found: &mut Vec<Candidate>,
     ) -> Result<(), SweepError> {
-        let base = own_steps(&self.reference(&self.context(of)).await?, of);
+        let base = self.base(of).await?;
         let starts = std::iter::once(0).chain(points(&base));
         let starts: Vec<_> = starts.filter(|point| *point < base.len()).collect();
         for (at, point) in starts.iter().enumerate() {
             let end = starts.get(at + 1).copied().unwrap_or(base.len());
             let piece = base.get(*point..end).unwrap_or_default();
             if resets && *point > 0 && !piece.iter().any(|step| step.changed) {
-                self.skip(Kind::LostReply, 1);
+                self.skip(Kind::LostReply);
                 continue;
             }
             let schedule = Schedule {
@@ -135,12 +130,8 @@ impl Search {
     }
 
     /// Keys expire between two commands, and the other program runs then.
-    pub(super) async fn expire(
-        &mut self,
-        of: Role,
-        found: &mut Vec<Candidate>,
-    ) -> Result<(), SweepError> {
-        let base = own_steps(&self.reference(&self.context(of)).await?, of);
+    async fn expire(&mut self, of: Role, found: &mut Vec<Candidate>) -> Result<(), SweepError> {
+        let base = self.base(of).await?;
         let (mut same_until, mut same_with_other) = (None, None);
         for (point, piece) in pieces(&base) {
             if !piece.last().is_some_and(|step| step.mortal) {
@@ -153,9 +144,9 @@ impl Search {
                     same_until = same_places(&ran, of, point, &expired_footprints(&ran));
                 }
             } else {
-                self.skip(Kind::Expiry, 1);
+                self.skip(Kind::Expiry);
             }
-            if !self.has_b {
+            if !self.has_b() {
                 continue;
             }
             if try_it(same_with_other) {
@@ -166,19 +157,15 @@ impl Search {
                     same_with_other = same_places(&ran, of, point, &footprints);
                 }
             } else {
-                self.skip(Kind::Expiry, 1);
+                self.skip(Kind::Expiry);
             }
         }
         Ok(())
     }
 
     /// The server or its connections go and come back between two commands.
-    pub(super) async fn restart(
-        &mut self,
-        of: Role,
-        found: &mut Vec<Candidate>,
-    ) -> Result<(), SweepError> {
-        let base = own_steps(&self.reference(&self.context(of)).await?, of);
+    async fn restart(&mut self, of: Role, found: &mut Vec<Candidate>) -> Result<(), SweepError> {
+        let base = self.base(of).await?;
         for point in points(&base) {
             let rest = base.get(point..).unwrap_or_default();
             let calls_now = rest.first().is_some_and(Step::calls_by_hash);
@@ -192,7 +179,7 @@ impl Search {
                 if matters {
                     self.check(Schedule { of, point, act }, found).await?;
                 } else {
-                    self.skip(Kind::Restart, 1);
+                    self.skip(Kind::Restart);
                 }
             }
         }
@@ -214,7 +201,7 @@ fn grouped(found: Vec<Candidate>) -> Vec<Candidate> {
 }
 
 /// A program's visible commands.
-pub(super) fn own_steps(ran: &Ran, of: Role) -> Vec<Step> {
+fn own_steps(ran: &Ran, of: Role) -> Vec<Step> {
     let own = ran
         .steps
         .iter()
