@@ -160,14 +160,19 @@ impl SessionState {
     }
 }
 
-fn from_row(row: &'static Row, request: &Request) -> Footprint {
-    let mut footprint = Footprint::default();
+/// Where a command's keys are, and what it does with each.
+pub(crate) fn key_positions(row: &Row, request: &Request) -> Vec<(usize, Access)> {
     let kind = if row.has(Flag::ReadOnly) || row.name() == "WATCH" {
         Access::Read
     } else {
         Access::Write
     };
-    for (at, access) in row.keys().positions(request, kind) {
+    row.keys().positions(request, kind)
+}
+
+fn from_row(row: &'static Row, request: &Request) -> Footprint {
+    let mut footprint = Footprint::default();
+    for (at, access) in key_positions(row, request) {
         if let Some(key) = request.get(at) {
             footprint.add(hashed(key), access);
         }

@@ -27,6 +27,7 @@ pub mod wire;
 mod blocking;
 mod control;
 mod dispatch;
+mod driving;
 mod dump;
 mod durations;
 mod eviction;

@@ -162,13 +162,7 @@ impl Engine {
         if std::mem::replace(&mut self.control.is_catching_up, true) {
             return;
         }
-        loop {
-            let now = clock.now();
-            self.handle_timeout(now);
-            if self.poll_timeout().is_none_or(|at| at > now) {
-                break;
-            }
-        }
+        self.catch_up(|| clock.now());
         self.control.is_catching_up = false;
     }
 }

@@ -78,16 +78,8 @@ impl Backend for InProcess {
     }
 
     fn poll(&mut self) -> Option<(Link, Value)> {
-        loop {
-            if self.ready.is_none() {
-                self.ready = self.engine.poll_ready();
-            }
-            let session = self.ready?;
-            if let Some(reply) = self.engine.poll_reply(session) {
-                return Some((Link(session.0), to_value(reply, Protocol::Resp2)));
-            }
-            self.ready = None;
-        }
+        let (session, reply) = self.engine.poll_any_reply(&mut self.ready)?;
+        Some((Link(session.0), to_value(reply, Protocol::Resp2)))
     }
 
     fn is_open(&self, link: Link) -> bool {

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::atoms::{atoms, is_time};
 use super::schedule::Role;
 use super::step::Step;
-use crate::command::{Access, lookup};
+use crate::command::lookup;
+use crate::footprint::key_positions;
 use crate::wire::Request;
 
 /// Shortest whole argument that is looked for inside of other texts.
@@ -148,9 +149,7 @@ fn pieces(text: &[u8]) -> Vec<&[u8]> {
 }
 
 fn first_key(request: &Request) -> Option<&[u8]> {
-    let positions = lookup(request.name())?
-        .keys()
-        .positions(request, Access::Write);
+    let positions = key_positions(lookup(request.name())?, request);
     let (at, _) = positions.into_iter().min()?;
     request.get(at)
 }

@@ -2,8 +2,8 @@
 
 use super::schedule::Role;
 use super::seen::{self, Seen};
-use crate::command::{Access, Flag, lookup};
-use crate::footprint::Footprint;
+use crate::command::{Access, lookup};
+use crate::footprint::{Footprint, key_positions};
 use crate::wire::{Reply, Request};
 
 /// One command that ran, or something that the schedule did.
@@ -99,12 +99,7 @@ fn keys_of(request: &Request) -> Vec<(Vec<u8>, Access)> {
     let Some(row) = lookup(request.name()) else {
         return Vec::new();
     };
-    let kind = if row.has(Flag::ReadOnly) || row.name() == "WATCH" {
-        Access::Read
-    } else {
-        Access::Write
-    };
-    let positions = row.keys().positions(request, kind).into_iter();
+    let positions = key_positions(row, request).into_iter();
     let keys = positions.filter_map(|(at, access)| Some((request.get(at)?.to_vec(), access)));
     keys.collect()
 }

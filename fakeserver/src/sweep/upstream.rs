@@ -93,14 +93,7 @@ impl Embedded {
 
     fn move_to(&mut self, at: Timestamp) {
         self.now = self.now.max(at);
-        // A slice of due keys at a time.
-        while self
-            .engine
-            .poll_timeout()
-            .is_some_and(|next| next <= self.now)
-        {
-            self.engine.handle_timeout(self.now);
-        }
+        self.engine.catch_up(|| self.now);
     }
 }
 
@@ -119,22 +112,14 @@ impl Upstream for Embedded {
     }
 
     fn poll(&mut self) -> Option<Delivery> {
-        loop {
-            if self.ready.is_none() {
-                self.ready = self.engine.poll_ready();
-            }
-            let session = self.ready?;
-            if let Some(reply) = self.engine.poll_reply(session) {
-                let mut bytes = Vec::new();
-                encode(&reply, self.engine.protocol(session), &mut bytes);
-                return Some(Delivery {
-                    link: Link(session.0),
-                    reply,
-                    bytes,
-                });
-            }
-            self.ready = None;
-        }
+        let (session, reply) = self.engine.poll_any_reply(&mut self.ready)?;
+        let mut bytes = Vec::new();
+        encode(&reply, self.engine.protocol(session), &mut bytes);
+        Some(Delivery {
+            link: Link(session.0),
+            reply,
+            bytes,
+        })
     }
 
     fn close(&mut self, link: Link) {
