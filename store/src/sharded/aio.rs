@@ -3,9 +3,7 @@
 use super::{Partition, Partitions, ShardedCursor, ShardedPage, layout::Layout};
 use crate::{
     AsyncRedisStore, Commit, Committed, Document, Event, Execution, ListFilter, Settings,
-    StoreError,
-    aio::Connections,
-    transport::{Priority, Publish},
+    StoreError, aio::Connections, transport::Priority,
 };
 
 /// A store that is spread over partitions, over asynchronous connections; see [the module](super).
@@ -173,12 +171,7 @@ impl<P: Connections> AsyncShardedStore<P> {
         event: &Event,
         priority: Priority,
     ) -> Result<u64, StoreError> {
-        let publish = Publish::new(
-            &self.settings_of(self.partition_of(id))?,
-            id,
-            event,
-            priority,
-        )?;
+        let publish = self.layout.publish(id, event, priority)?;
         self.of(id)?.run(publish).await
     }
 

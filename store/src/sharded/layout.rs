@@ -6,9 +6,10 @@ use crc16::{State, XMODEM};
 use redis::{Value, cmd};
 
 use crate::{
-    Rejection, Settings, StoreError,
+    Event, Rejection, Settings, StoreError,
     keys::Keys,
     op::{Batch, Operation, Replies, Step, reply},
+    transport::{Priority, Publish},
     worker::Territory,
 };
 
@@ -128,6 +129,17 @@ impl Layout {
     pub(super) fn home(&self) -> Result<Settings, StoreError> {
         let keys = self.keys("layout")?;
         Ok(self.base.clone().under(keys))
+    }
+
+    /// Queues an event in the partition that its execution lies in.
+    pub(super) fn publish(
+        &self,
+        id: &str,
+        event: &Event,
+        priority: Priority,
+    ) -> Result<Publish, StoreError> {
+        let settings = self.settings(self.partitions.of(id))?;
+        Publish::new(&settings, id, event, priority)
     }
 
     /// All of them, for a worker.

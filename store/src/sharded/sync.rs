@@ -3,8 +3,7 @@
 use super::{Partition, Partitions, ShardedCursor, ShardedPage, layout::Layout};
 use crate::{
     Commit, Committed, Document, Event, Execution, ListFilter, RedisStore, Settings, StoreError,
-    sync::Connections,
-    transport::{Priority, Publish},
+    sync::Connections, transport::Priority,
 };
 
 /// A store that is spread over partitions, over blocking connections; see [the module](super).
@@ -163,12 +162,7 @@ impl<P: Connections> ShardedStore<P> {
         event: &Event,
         priority: Priority,
     ) -> Result<u64, StoreError> {
-        let publish = Publish::new(
-            &self.settings_of(self.partition_of(id))?,
-            id,
-            event,
-            priority,
-        )?;
+        let publish = self.layout.publish(id, event, priority)?;
         self.of(id)?.run(publish)
     }
 

@@ -25,8 +25,8 @@ pub const BURIALS_MAX: usize = 16;
 /// has put it off. A group whose keys are not a transport's is passed over; it is reported
 /// ([`StoreError::Corrupt`]) when nothing else is claimable.
 ///
-/// An event that cannot be read, or was delivered too often ([`Claim::counting`]), goes to the dead letters under the lease's fence (one more round trip), and the claim goes
-/// on with the next group.
+/// An event that cannot be read, or was delivered too often ([`Claim::counting`]), goes to the dead letters under the lease's
+/// fence (one more round trip), and the claim goes on with the next group.
 ///
 /// The script can declare the tiers only: which group it will find is what it is asked. The queues and locks that it then
 /// uses have the same prefix, so that on a cluster a `{tag}` in it keeps them all in the one slot that the declared keys
