@@ -168,6 +168,14 @@ impl Cluster {
         owner.expect("a master serves the slot")
     }
 
+    /// A master that does not serve the slot.
+    pub fn other_master(&self, slot: u16) -> &Node {
+        let owner = self.owner(slot).port();
+        let others = self.masters().into_iter();
+        let mut others = others.filter(|node| node.port() != owner);
+        others.next().expect("there are several masters")
+    }
+
     /// Removes all data, on replicas too.
     pub fn empty(&self) {
         for master in self.masters() {

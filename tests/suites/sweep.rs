@@ -32,34 +32,31 @@ fn first_hit(url: &str) -> RedisResult<()> {
     connect(url)?.set_ex("hits", 1, 60)
 }
 
-/// Takes a lock and lets it go without asking whose it is by now.
-fn work_under_a_lock(url: &str) -> RedisResult<bool> {
-    let mut con = connect(url)?;
+fn take_lock(con: &mut Connection, token: &str) -> RedisResult<bool> {
     let taken: Option<String> = cmd("SET")
         .arg("lock")
-        .arg("a")
+        .arg(token)
         .arg("NX")
         .arg("EX")
         .arg(10)
-        .query(&mut con)?;
-    if taken.is_some() {
+        .query(con)?;
+    Ok(taken.is_some())
+}
+
+/// Takes a lock and lets it go without asking whose it is by now.
+fn work_under_a_lock(url: &str) -> RedisResult<bool> {
+    let mut con = connect(url)?;
+    let is_taken = take_lock(&mut con, "a")?;
+    if is_taken {
         con.incr::<_, _, ()>("work", 1)?;
         con.del::<_, ()>("lock")?;
     }
-    Ok(taken.is_some())
+    Ok(is_taken)
 }
 
 /// Takes the same lock, and has it still when the program ends.
 fn hold_the_lock(url: &str) -> RedisResult<bool> {
-    let mut con = connect(url)?;
-    let taken: Option<String> = cmd("SET")
-        .arg("lock")
-        .arg("b")
-        .arg("NX")
-        .arg("EX")
-        .arg(10)
-        .query(&mut con)?;
-    Ok(taken.is_some())
+    take_lock(&mut connect(url)?, "b")
 }
 
 /// Marks a job as queued, and then queues it.

@@ -204,9 +204,7 @@ fn a_listing_that_began_on_another_node_is_refused() {
         }
         let cursor = store.list(20, None).unwrap().next_cursor;
         assert!(cursor.is_some());
-        let owner = cluster.owner(slot).port();
-        let masters = cluster.masters();
-        let to = masters.iter().find(|node| node.port() != owner).unwrap();
+        let to = cluster.other_master(slot);
         cluster.begin_to_move(slot, to);
         cluster.move_keys(slot, to, 40);
         // Half of the rows are elsewhere: nobody may see a half.

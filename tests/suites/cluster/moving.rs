@@ -18,9 +18,7 @@ fn count(nodes: &[Node], code: &str) -> u64 {
 
 /// To a master that does not have it, with a stop in the middle until clients were sent there.
 fn move_slot(cluster: &Cluster, slot: u16) {
-    let owner = cluster.owner(slot).port();
-    let masters = cluster.masters();
-    let to = masters.iter().find(|node| node.port() != owner).unwrap();
+    let to = cluster.other_master(slot);
     let before = count(cluster.nodes(), "ASK");
     cluster.begin_to_move(slot, to);
     for _ in 0..3 {
@@ -79,9 +77,7 @@ fn a_commit_that_watches_is_refused_once_after_its_slot_moved() {
         let mut store = flavour.open(&cluster, settings);
         let mut execution = Execution::new("order", "shop");
         store.save(&mut execution).unwrap();
-        let owner = cluster.owner(slot).port();
-        let masters = cluster.masters();
-        let to = masters.iter().find(|node| node.port() != owner).unwrap();
+        let to = cluster.other_master(slot);
         cluster.begin_to_move(slot, to);
         while cluster.move_keys(slot, to, 50) > 0 {}
         cluster.end_move(slot, to);

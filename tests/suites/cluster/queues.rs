@@ -46,17 +46,19 @@ fn async_nodes(cluster: &Cluster) -> aio::Cluster {
         .patience(PATIENCE)
 }
 
-/// To a master that does not have it, in steps, with clients at work in between.
-fn move_slowly(cluster: &Cluster, slot: u16, progress: &AtomicUsize) {
-    let owner = cluster.owner(slot).port();
-    let masters = cluster.masters();
-    let to = masters.iter().find(|node| node.port() != owner).unwrap();
+/// To a master that does not have it. Whether clients get on meanwhile depends on which keys are where.
+fn move_in_steps(cluster: &Cluster, slot: u16) {
+    let to = cluster.other_master(slot);
     cluster.begin_to_move(slot, to);
-    // Whether clients get on now depends on which keys are where.
     while cluster.move_keys(slot, to, 1) > 0 {
         thread::sleep(Duration::from_millis(20));
     }
     cluster.end_move(slot, to);
+}
+
+/// The same, and clients are at work when it is done.
+fn move_slowly(cluster: &Cluster, slot: u16, progress: &AtomicUsize) {
+    move_in_steps(cluster, slot);
     let before = progress.load(Ordering::SeqCst);
     tests::cluster::eventually("clients get on", || {
         progress.load(Ordering::SeqCst) > before + 20
@@ -188,9 +190,7 @@ fn a_claim_waits_for_a_slot_that_moves_and_calls_nothing_corrupt() {
             let settings = Settings::new(PREFIX).unwrap();
             let hasty = nodes(&cluster).patience(Duration::from_millis(30));
             let mut hasty = RedisTransport::with_connections(hasty, settings);
-            let owner = cluster.owner(slot).port();
-            let masters = cluster.masters();
-            let to = masters.iter().find(|node| node.port() != owner).unwrap();
+            let to = cluster.other_master(slot);
             cluster.begin_to_move(slot, to);
             if has_moved {
                 let keys = (0..5).map(|group| format!("{PREFIX}:q:g{group}"));
@@ -319,14 +319,7 @@ fn workers_over_partitions_apply_each_event_once_while_slots_move() {
             scope.spawn(move || employ(cluster, flavour, (settings, partitions), handler, stops));
         }
         for slot in slots {
-            let owner = cluster.owner(slot).port();
-            let masters = cluster.masters();
-            let to = masters.iter().find(|node| node.port() != owner).unwrap();
-            cluster.begin_to_move(slot, to);
-            while cluster.move_keys(slot, to, 1) > 0 {
-                thread::sleep(Duration::from_millis(20));
-            }
-            cluster.end_move(slot, to);
+            move_in_steps(&cluster, slot);
         }
         tests::cluster::eventually("all hops are made", || {
             done.load(Ordering::SeqCst) >= EXECUTIONS * HOPS
