@@ -87,15 +87,15 @@ def test_options_become_arguments(peer, race):
         patience=0.25, seed=3, clock=1000, replay="isolation:a2", confirm="redis://other", html="page.html",
     )  # fmt: skip
     assert report.data["argv"] == [
-        "sweep", "--host", "setup,a,b,after", "--only", "isolation,crash", "--compare", "shape", "--output", "ignore",
+        "sweep", "--host", "setup=a lambda,a=a lambda,b=a lambda,after=a lambda", "--only", "isolation,crash", "--compare", "shape", "--output", "ignore",
         "--heals-within", "1.5", "--time-limit", "10", "--patience", "250", "--seed", "3", "--clock", "1000000",
         "--replay", "isolation:a2", "--confirm", "redis://other", "--html", "page.html", "--ignore", "log:*",
         "--ignore-field", "job:*:at", "--ignore-field", "job:*:by",
     ]  # fmt: skip
     peer(*one_run())
-    assert race(nothing).data["argv"] == ["sweep", "--host", "a"]
+    assert race(nothing).data["argv"] == ["sweep", "--host", "a=a lambda"]
     peer(*one_run())
-    assert race(nothing, nothing).data["argv"] == ["sweep", "--host", "a,b", "--same"]
+    assert race(nothing, nothing).data["argv"] == ["sweep", "--host", "a=a lambda,b=a lambda", "--same"]
 
 
 def test_both_operations_run_at_once(peer, race):
@@ -216,7 +216,7 @@ def test_an_operation_that_will_not_die_is_an_error(peer, race, monkeypatch):
 
 
 def test_findings_fail_the_test_with_the_text_of_the_report(peer, race):
-    peer(["report", [FINDING], "1 finding\n  schedule   isolation:a2\n\n  A: (hosted)"], ["exit", 1])
+    peer(["report", [FINDING], "1 finding\n  schedule   isolation:a2\n\n  A: no_url"], ["exit", 1])
     with pytest.raises(fakeserver.RaceFound) as caught:
         race(no_url)
     expected = '1 finding\n  schedule   isolation:a2   race(..., replay="isolation:a2")\n\n  A: no_url'
@@ -224,14 +224,14 @@ def test_findings_fail_the_test_with_the_text_of_the_report(peer, race):
     assert caught.value.report.findings[0].schedule == "isolation:a2"
 
 
-def test_functions_are_named_in_the_columns_of_the_text(peer, race):
-    def with_a_name_that_does_not_fit(url):
+def test_the_program_is_told_what_functions_are_called(peer, race):
+    def with_a_name(url):
         pass
 
-    peer(["report", [FINDING], "    A: (hosted)           B: (hosted)\n    A: (hosted)   B: (hosted)"], ["exit", 1])
-    assert race.explore(with_a_name_that_does_not_fit, lambda url: 1).text == (
-        "    A: with_a_name_that_d B: a lambda\n    A: with_a_nam B: a lambda"
-    )
+    with_a_name.__name__ = "with,a,name"
+    peer(["report", [FINDING], "text"], ["exit", 1])
+    arguments = race.explore(with_a_name, lambda url: 1, setup=no_url).data["argv"]
+    assert arguments[arguments.index("--host") + 1] == "setup=no_url,a=with a name,b=a lambda"
 
 
 def test_explore_returns_what_was_found(peer, race):

@@ -73,6 +73,7 @@ def test_a_lost_update_is_found(race):
     assert finding.kind == "isolation" and "stock" in str(finding.differences)
     assert f'race(..., replay="{finding.schedule}")' in str(caught.value)
     assert "stock" in str(caught.value)
+    assert "A: buy_carelessly" in str(caught.value) and "B: buy_carelessly" in str(caught.value)
 
 
 def test_its_repair_is_clean(race):

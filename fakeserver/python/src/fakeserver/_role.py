@@ -40,9 +40,9 @@ class Operation:
 
     @property
     def name(self) -> str:
-        """What a reader knows it by."""
-        name = getattr(self.function, "__name__", type(self.function).__name__)
-        return "a lambda" if name == "<lambda>" else name
+        """What a reader knows it by; without commas, which separate the names that the program is told."""
+        name: str = getattr(self.function, "__name__", type(self.function).__name__)
+        return "a lambda" if name == "<lambda>" else name.replace(",", " ")
 
     def call(self, url: str) -> Any:
         return self.function(url) if self.takes_url else self.function()

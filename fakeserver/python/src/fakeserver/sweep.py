@@ -184,7 +184,8 @@ class _Sweep:
 
     def __init__(self, operations: dict[str, Operation], options: list[str]) -> None:
         self._operations = operations
-        self._command = [program(), "sweep", "--host", ",".join(operations), *options]
+        hosted = ",".join(f"{role}={operation.name}" for role, operation in operations.items())
+        self._command = [program(), "sweep", "--host", hosted, *options]
         self._lock = threading.Lock()
         self._open: dict[tuple[str, int], Run] = {}
         self._failed: dict[str, BaseException] = {}
@@ -242,7 +243,7 @@ class _Sweep:
                 if run is not None:
                     run.stop(self._give_up)
             elif todo == "report":
-                return Report(message["report"], _in_terms_of_the_test(message["text"], self._operations))
+                return Report(message["report"], _with_replays(message["text"]))
         return None
 
     def _begin(self, role: str, number: int, url: str) -> None:
@@ -280,20 +281,8 @@ def _message(line: bytes) -> dict[str, Any]:
 
 
 _SCHEDULE = re.compile(r"^ *schedule +(\S+)$", re.MULTILINE)
-_HOSTED = re.compile(r"\b(A|B): \(hosted\)( *)")
 
 
-def _in_terms_of_the_test(text: str, operations: dict[str, Operation]) -> str:
-    """The program's text, with the names of functions that it has not been told, and how to replay a schedule here."""
-
-    def with_name(head: re.Match[str]) -> str:
-        operation = operations.get(head[1].lower())
-        name = f"{head[1]}: {operation.name}" if operation else head[0]
-        if not head[2]:
-            return name
-        # The columns stay where they are.
-        width = len(head[0])
-        return name[: width - 1].ljust(width)
-
-    text = _SCHEDULE.sub(r'\g<0>   race(..., replay="\1")', text)
-    return _HOSTED.sub(with_name, text)
+def _with_replays(text: str) -> str:
+    """The program's text, which also says how to replay a schedule here."""
+    return _SCHEDULE.sub(r'\g<0>   race(..., replay="\1")', text)
