@@ -153,6 +153,19 @@ impl Default for Config {
     }
 }
 
+#[cfg(any(feature = "explore", feature = "sweep"))]
+impl Config {
+    /// The same where a schedule decides what runs: no time passes for a script then, so an endless loop is to end by itself,
+    /// after a second or so.
+    pub(crate) fn for_schedules(mut self) -> Config {
+        const INSTRUCTIONS_MAX: u64 = 200_000_000;
+        if !(1..INSTRUCTIONS_MAX).contains(&self.script_instructions_max) {
+            self.script_instructions_max = INSTRUCTIONS_MAX;
+        }
+        self
+    }
+}
+
 impl Config {
     /// A setting that is kept as a text of `yes` or `no`, by its default.
     fn is_on(&self, name: &str, default: bool) -> bool {

@@ -46,7 +46,7 @@ pub(super) struct InProcess {
 impl InProcess {
     /// An empty server; `scripts` may come from one that has retired.
     pub(super) fn new(config: Config, now: Timestamp, scripts: Option<ScriptEngine>) -> InProcess {
-        let mut engine = Engine::new(bounded(config), now);
+        let mut engine = Engine::new(config.for_schedules(), now);
         if let Some(scripts) = scripts {
             engine.scripts = scripts;
         }
@@ -56,17 +56,6 @@ impl InProcess {
         }
     }
 }
-
-/// An endless loop of a script is to end soon: many schedules are run, and no time passes in any.
-fn bounded(mut config: Config) -> Config {
-    if !(1..SCRIPT_INSTRUCTIONS_MAX).contains(&config.script_instructions_max) {
-        config.script_instructions_max = SCRIPT_INSTRUCTIONS_MAX;
-    }
-    config
-}
-
-/// Instructions of Lua that a script of a schedule may run: a second or so.
-const SCRIPT_INSTRUCTIONS_MAX: u64 = 200_000_000;
 
 impl Backend for InProcess {
     fn open(&mut self, now: Timestamp) -> RedisResult<Link> {

@@ -70,18 +70,14 @@ pub(super) struct Embedded {
     own: SessionId,
 }
 
-/// Instructions of Lua that a script may run: a second or so, since no time passes for it.
-const SCRIPT_INSTRUCTIONS_MAX: u64 = 200_000_000;
-
 impl Embedded {
     /// An empty server.
     pub(super) fn new(seed: u64, now: Timestamp) -> Embedded {
         let config = Config {
             seed,
-            script_instructions_max: SCRIPT_INSTRUCTIONS_MAX,
             ..Config::default()
         };
-        let mut engine = Engine::new(config, now);
+        let mut engine = Engine::new(config.for_schedules(), now);
         let own = engine.connect_direct(Peer::default(), now);
         Embedded {
             engine,
