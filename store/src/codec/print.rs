@@ -16,6 +16,16 @@ pub enum Spelling {
     Spaced,
 }
 
+impl Spelling {
+    /// Bytes that a small one of its texts fits into, so that it is not moved while it grows.
+    fn len_usual(self) -> usize {
+        match self {
+            Spelling::Compact => 1 << 10,
+            Spelling::Spaced => 1 << 8,
+        }
+    }
+}
+
 /// The text of a value. Recurses as deeply as the value is nested: check [`super::depth`] first.
 pub fn print(value: &Value, spelling: Spelling) -> String {
     let mut printer = Printer::new(spelling);
@@ -31,7 +41,7 @@ pub(super) struct Printer {
 impl Printer {
     pub(super) fn new(spelling: Spelling) -> Self {
         Self {
-            out: String::new(),
+            out: String::with_capacity(spelling.len_usual()),
             spelling,
         }
     }

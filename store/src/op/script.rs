@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use redis::{Cmd, cmd};
+use redis::Cmd;
 
 /// A script and its SHA-1.
 #[derive(Debug)]
@@ -65,8 +65,12 @@ impl Script {
 }
 
 fn call<A: AsRef<[u8]>>(name: &str, script: &str, keys: &[&str], arguments: &[A]) -> Cmd {
-    let mut command = cmd(name);
-    command.arg(script).arg(keys.len());
+    let lengths = keys.iter().map(|key| key.len());
+    let lengths = lengths.chain(arguments.iter().map(|argument| argument.as_ref().len()));
+    // The number of keys takes few digits.
+    let data = name.len() + script.len() + 8 + lengths.sum::<usize>();
+    let mut command = Cmd::with_capacity(3 + keys.len() + arguments.len(), data);
+    command.arg(name).arg(script).arg(keys.len());
     for key in keys {
         command.arg(*key);
     }
