@@ -3,7 +3,8 @@
 //!
 //! `cargo bench -p store --bench polling`. Starts a redis-server of its own. Each figure is the median of rounds in
 //! microseconds of wall-clock time; the last lines say how much more the largest backlog costs than the smallest, by wall-clock
-//! time and by the server's own CPU time.
+//! time and by the server's own CPU time. The last two columns are commands of the server's alone, the fields of a page from the
+//! middle and one that is not there: a hash that does not fit into the processor's cache costs that much more by itself.
 //! `POLLING_ROUNDS` and `POLLING_COUNT` change how long it takes, `POLLING_MOST` the largest backlog.
 
 mod common;
@@ -12,7 +13,8 @@ use std::hint::black_box;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use redis::{Connection, cmd, pipe};
+use redis::{Cmd, Connection, Value, cmd, pipe};
+use store::op::{Batch, Operation, Replies, Step};
 use store::relay::PageStart;
 use store::{Emit, Event, RedisStore, Seq, SpawnIntent, StoreError, codec, sync::Exclusive};
 
@@ -32,7 +34,7 @@ struct Call(
 /// A name, and which time it is of.
 struct Figure(&'static str, fn(&Spent) -> f64);
 
-const CALLS: [Call; 6] = [
+const CALLS: [Call; 8] = [
     Call("probe", |store, _| {
         store.waiting().map(|waiting| waiting.outbox as usize)
     }),
@@ -58,7 +60,38 @@ const CALLS: [Call; 6] = [
         let acked = store.ack_outbox(Seq::new(-middle))?;
         Ok(usize::from(!acked))
     }),
+    Call("64 HMGET", |store, middle| {
+        let fields: Vec<i64> = (middle..middle + i64::from(PAGE)).collect();
+        store.run(Bare::of(
+            cmd("HMGET").arg("stm:outbox").arg(fields).to_owned(),
+        ))
+    }),
+    Call("1 HGET", |store, middle| {
+        store.run(Bare::of(
+            cmd("HGET").arg("stm:outbox").arg(-middle).to_owned(),
+        ))
+    }),
 ];
+
+/// One command and no more; counts its reply.
+struct Bare(Option<Cmd>);
+
+impl Bare {
+    fn of(command: Cmd) -> Bare {
+        Bare(Some(command))
+    }
+}
+
+impl Operation for Bare {
+    type Output = usize;
+
+    fn step(&mut self, replies: Replies) -> Step<usize> {
+        match self.0.take() {
+            Some(command) => Step::Send(Batch::shared([command])),
+            None => Step::Done(replies.harmless().map(|replies: [Value; 1]| replies.len())),
+        }
+    }
+}
 
 fn main() -> ExitCode {
     match run() {
