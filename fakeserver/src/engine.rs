@@ -119,8 +119,28 @@ pub struct Transmit {
 impl Engine {
     /// An empty server.
     pub fn new(config: Config, now: Timestamp) -> Engine {
-        let mut engine = Engine {
-            keyspace: Keyspace::new(config.databases, config.seed),
+        let keyspace = Keyspace::new(config.databases, config.seed);
+        let mut engine = Engine::of_parts(config, keyspace, ServerStats::new(), now);
+        engine.apply_config();
+        engine
+    }
+
+    /// As newly made with the settings that it has, scripts apart, but faster: what takes memory stays.
+    #[cfg(feature = "explore")]
+    pub(crate) fn renew(&mut self, now: Timestamp) {
+        let mut keyspace = std::mem::replace(&mut self.keyspace, Keyspace::new(0, 0));
+        keyspace.renew();
+        let stats = std::mem::take(&mut self.stats).renewed();
+        let config = std::mem::take(&mut self.config);
+        let scripts = std::mem::take(&mut self.scripts);
+        *self = Engine::of_parts(config, keyspace, stats, now);
+        self.scripts = scripts;
+        self.schedule_idle_check();
+    }
+
+    fn of_parts(config: Config, keyspace: Keyspace, stats: ServerStats, now: Timestamp) -> Engine {
+        Engine {
+            keyspace,
             rng: fastrand::Rng::with_seed(config.seed),
             control: Control::new(&config),
             config,
@@ -132,7 +152,7 @@ impl Engine {
             monitors: BTreeSet::new(),
             monitor_feed: Vec::new(),
             pause: Pause::default(),
-            stats: ServerStats::new(),
+            stats,
             slowlog: SlowLog::default(),
             out_of_memory: false,
             eviction: EvictionPool::default(),
@@ -153,9 +173,7 @@ impl Engine {
             running: None,
             interlude: None,
             session_count: 0,
-        };
-        engine.apply_config();
-        engine
+        }
     }
 
     /// A new connection that exchanges bytes: use [`Engine::receive`] and [`Engine::poll_transmit`].

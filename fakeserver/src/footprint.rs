@@ -40,11 +40,19 @@ pub struct Footprint {
     allow(unreachable_pub, reason = "the explorer makes it public")
 )]
 impl Footprint {
-    fn everything() -> Footprint {
+    pub(crate) fn everything() -> Footprint {
         Footprint {
             everything: true,
             ..Footprint::default()
         }
+    }
+
+    /// That of what empties the script cache.
+    #[cfg(feature = "explore")]
+    pub(crate) fn script_cache() -> Footprint {
+        let mut footprint = Footprint::default();
+        footprint.add(SCRIPT_CACHE, Access::Write);
+        footprint
     }
 
     /// Whether it touches nothing that another connection can see.
@@ -108,6 +116,12 @@ impl Static {
         // A server elsewhere may know a command that this one does not.
         let own = row.map_or_else(Footprint::everything, |row| from_row(row, request));
         Static { row, own }
+    }
+
+    /// The command's name in upper case; nothing if it is unknown.
+    #[cfg(feature = "explore")]
+    pub(crate) fn name(&self) -> &'static str {
+        self.row.map_or("", Row::name)
     }
 
     fn is(&self, name: &str) -> bool {

@@ -36,7 +36,7 @@ pub(crate) struct ScriptFigures {
 }
 
 /// What the server did since the last reset.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ServerStats {
     /// By [`Row::index`].
     commands: Vec<CommandStats>,
@@ -62,8 +62,19 @@ pub(crate) struct ServerStats {
 
 impl ServerStats {
     pub(crate) fn new() -> ServerStats {
+        ServerStats::of_commands(vec![CommandStats::default(); row_count()])
+    }
+
+    /// As newly made, but the memory is kept.
+    #[cfg(feature = "explore")]
+    pub(crate) fn renewed(mut self) -> ServerStats {
+        self.commands.fill(CommandStats::default());
+        ServerStats::of_commands(self.commands)
+    }
+
+    fn of_commands(commands: Vec<CommandStats>) -> ServerStats {
         ServerStats {
-            commands: vec![CommandStats::default(); row_count()],
+            commands,
             durations: BTreeMap::new(),
             saves: 0,
             rewrites: 0,

@@ -1,19 +1,20 @@
 //! [`Connection`] and [`Connector`]: what a client of the explorer talks to the server with.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use redis::aio::ConnectionLike;
-use redis::{Arg, Cmd, Pipeline, RedisFuture, RedisResult, Value};
+use redis::{Arg, Cmd, ErrorKind, Pipeline, PushInfo, RedisFuture, RedisResult, Value};
 
+use super::escape::Escape;
 use super::gate::Gate;
-use super::lane::Ticket;
+use super::lane::{Replies, Ticket};
 use super::schedule::Lane;
 use crate::redis_client::{answers, requests};
-use crate::wire::Request;
+use crate::wire::{Protocol, Request};
 
 /// A client's connection. Each command of a write waits for its own turn, so that others can come in between.
 ///
@@ -21,17 +22,36 @@ use crate::wire::Request;
 pub struct Connection {
     gate: Arc<Gate>,
     lane: Lane,
-    epoch: u32,
+    epoch: u64,
 }
 
 impl Connection {
-    async fn exchange(&self, requests: Vec<Request>) -> RedisResult<Vec<Value>> {
-        let ticket = self.gate.send(self.lane, self.epoch, requests)?;
+    /// The next push message, in the order in which the server sent them: subscriptions that begin and end, and messages. Only a
+    /// connection that speaks RESP3 gets any, see [`Connector::open_resp3`].
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub async fn next_push(&mut self) -> RedisResult<PushInfo> {
+        poll_fn(|cx| self.gate.poll_push(self.lane, self.epoch, cx)).await
+    }
+
+    fn exchange<I>(&self, requests: I) -> Exchange<'_, I> {
         Exchange {
-            gate: &self.gate,
-            ticket: Some(ticket),
+            connection: self,
+            requests: Some(requests),
+            ticket: None,
         }
-        .await
+    }
+
+    /// Errors: this is another thread than that of the clients, so that there is no order.
+    fn check_thread(&self) -> RedisResult<()> {
+        if self.gate.is_on_its_thread() {
+            return Ok(());
+        }
+        let escape = Escape::to_thread(&format!("connection {}", self.lane), &self.gate.progress());
+        let text = escape.to_string();
+        self.gate.escape(escape);
+        Err((ErrorKind::Client, "not under control", text).into())
     }
 }
 
@@ -50,7 +70,8 @@ impl Drop for Connection {
 impl ConnectionLike for Connection {
     fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
         Box::pin(async move {
-            let mut replies = self.exchange(vec![request_of(command)]).await?;
+            let request = std::iter::once(request_of(command));
+            let mut replies = self.exchange(request).await?;
             replies.pop().ok_or_else(super::gate::closed)
         })
     }
@@ -62,8 +83,9 @@ impl ConnectionLike for Connection {
         count: usize,
     ) -> RedisFuture<'a, Vec<Value>> {
         Box::pin(async move {
-            let replies = self.exchange(requests_of(pipeline)?).await?;
-            answers(replies, offset, count)
+            let requests = requests_of(pipeline)?.into_iter();
+            let replies = self.exchange(requests).await?;
+            answers(replies.into_vec(), offset, count)
         })
     }
 
@@ -85,7 +107,19 @@ impl Connector {
     /// # Errors
     /// Only if there are too many open at a time, or if a real server that executes the commands refuses it.
     pub fn open(&self) -> RedisResult<Connection> {
-        let (lane, epoch) = self.gate.open(self.client)?;
+        self.open_with(Protocol::Resp2)
+    }
+
+    /// A new connection that speaks RESP3 from the start, as after `HELLO 3`. Pushes come through [`Connection::next_push`].
+    ///
+    /// # Errors
+    /// As for [`Connector::open`].
+    pub fn open_resp3(&self) -> RedisResult<Connection> {
+        self.open_with(Protocol::Resp3)
+    }
+
+    fn open_with(&self, protocol: Protocol) -> RedisResult<Connection> {
+        let (lane, epoch) = self.gate.open(self.client, protocol)?;
         Ok(Connection {
             gate: Arc::clone(&self.gate),
             lane,
@@ -100,19 +134,31 @@ impl fmt::Debug for Connector {
     }
 }
 
-struct Exchange<'g> {
-    gate: &'g Gate,
+/// A write and the wait for its replies.
+struct Exchange<'c, I> {
+    connection: &'c Connection,
+    requests: Option<I>,
     ticket: Option<Ticket>,
 }
 
-impl Future for Exchange<'_> {
-    type Output = RedisResult<Vec<Value>>;
+impl<I: ExactSizeIterator<Item = Request> + Unpin> Future for Exchange<'_, I> {
+    type Output = RedisResult<Replies>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let connection = self.connection;
+        if let Some(requests) = self.requests.take() {
+            connection.check_thread()?;
+            let (lane, epoch) = (connection.lane, connection.epoch);
+            let (ticket, may_be_there) = connection.gate.send(lane, epoch, requests, cx.waker())?;
+            self.ticket = Some(ticket);
+            if !may_be_there {
+                return Poll::Pending;
+            }
+        }
         let Some(ticket) = self.ticket else {
             return Poll::Ready(Err(super::gate::closed()));
         };
-        let polled = self.gate.poll(ticket, cx);
+        let polled = connection.gate.poll(ticket, cx);
         if polled.is_ready() {
             self.ticket = None;
         }
@@ -120,10 +166,10 @@ impl Future for Exchange<'_> {
     }
 }
 
-impl Drop for Exchange<'_> {
+impl<I> Drop for Exchange<'_, I> {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket {
-            self.gate.abandon(ticket);
+            self.connection.gate.abandon(ticket);
         }
     }
 }
@@ -138,13 +184,10 @@ fn requests_of(pipeline: &Pipeline) -> RedisResult<Vec<Request>> {
 
 /// A command's words, taken over without packing and decoding them: this runs for each command of each schedule.
 fn request_of(command: &Cmd) -> Request {
-    let mut request = Request::default();
-    for word in command.args_iter() {
-        match word {
-            Arg::Simple(word) => request.push(word),
-            // A cursor argument stands for the number that an iteration begins with.
-            _ => request.push(b"0"),
-        }
-    }
-    request
+    let words = command.args_iter().map(|word| match word {
+        Arg::Simple(word) => word,
+        // A cursor argument stands for the number that an iteration begins with.
+        _ => b"0",
+    });
+    Request::new(words)
 }

@@ -9,11 +9,11 @@ use super::backend::{Backend, Elsewhere, InProcess};
 use super::run::{self, End, Plan, Run};
 use super::schedule::{Choice, Schedule, WorkloadHash};
 use super::shrink::{self, Attempt, Found};
+use super::stage::Stage;
 use super::strategy::{Coverage, Replay, Strategy};
 use super::trace::Trace;
-use super::{Faults, LANES_MAX, ORIGIN, Workload};
+use super::{Escape, Faults, LANES_MAX, ORIGIN, Workload};
 use crate::config::Config;
-use crate::script::ScriptEngine;
 use crate::wire::Request;
 
 /// Commands that one run may have unless told otherwise: far more than a client with bounded retries sends.
@@ -91,11 +91,9 @@ pub struct Exploration {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ExploreError {
-    /// The program used a thread of its own.
-    #[error(
-        "the program runs code on other threads (spawn_blocking, blocking I/O): its order is not under control"
-    )]
-    Escaped,
+    /// The program did what is not under control.
+    #[error("what the program does is not under control: {0}")]
+    Escaped(Escape),
     /// The same choices led to another run.
     #[error(
         "the program depends on more than replies and virtual time, or the schedule is another program's: {0}"
@@ -253,7 +251,7 @@ impl Explorer {
             coverage: Coverage::Sampled,
             counterexample: None,
         };
-        let mut scripts = None;
+        let mut stage = None;
         loop {
             let spent = exploration.schedules >= budget.schedules;
             if spent || !(budget.go_on)(exploration.schedules) {
@@ -263,10 +261,9 @@ impl Explorer {
                 exploration.coverage = strategy.coverage();
                 return Ok(exploration);
             }
-            let plan = self.plan(strategy, &preparation, scripts.take());
+            let plan = self.plan(strategy, &preparation, stage.take());
             let run = run::run(workload, plan)?;
             let verdict = judge(workload, &run)?;
-            scripts = run.retire();
             if run.end == End::Pruned {
                 exploration.pruned += 1;
             } else {
@@ -281,6 +278,7 @@ impl Explorer {
                 return Ok(exploration);
             };
             strategy = back;
+            stage = Some(run.into_stage());
         }
     }
 
@@ -302,16 +300,9 @@ impl Explorer {
         }
         let preparation = self.preparation(workload)?;
         let replay = Box::new(Replay::new(schedule.choices().to_vec()));
-        let faults = schedule
-            .choices()
-            .iter()
-            .filter(|one| one.is_fault())
-            .count();
         let mut plan = self.plan(replay, &preparation, None);
         plan.with_trace = true;
-        plan.faults.left = plan.faults.left.max(faults);
-        plan.faults.drop_before = true;
-        plan.faults.lose_reply = true;
+        plan.faults.allow(schedule.choices());
         let run = run::run(workload, plan)?;
         let violation = judge(workload, &run)?;
         let trace = run.trace.clone().unwrap_or_default();
@@ -363,17 +354,18 @@ impl Explorer {
         if workload.clients() > LANES_MAX {
             return Err(ExploreError::TooManyClients(workload.clients()));
         }
-        Ok(run::prepare(workload, self.backend(None))?)
+        Ok(run::prepare(workload, Stage::new(self.backend()))?)
     }
 
     fn plan<'p>(
         &self,
         strategy: Box<dyn Strategy>,
         preparation: &'p [Request],
-        scripts: Option<ScriptEngine>,
+        stage: Option<Stage>,
     ) -> Plan<'p> {
+        let stage = stage.and_then(Stage::renewed);
         Plan {
-            backend: self.backend(scripts),
+            stage: stage.unwrap_or_else(|| Stage::new(self.backend())),
             strategy,
             preparation,
             faults: self.faults,
@@ -382,10 +374,10 @@ impl Explorer {
         }
     }
 
-    fn backend(&self, scripts: Option<ScriptEngine>) -> Box<dyn Backend> {
+    fn backend(&self) -> Box<dyn Backend> {
         match &self.elsewhere {
             Some(client) => Box::new(Elsewhere::new(client.clone())),
-            None => Box::new(InProcess::new(Config::default(), ORIGIN, scripts)),
+            None => Box::new(InProcess::new(Config::default(), ORIGIN)),
         }
     }
 }
@@ -421,6 +413,6 @@ fn judge<W: Workload>(
         ))),
         End::Panicked(text) => Ok(Some(Violation::new("panic", text.clone()))),
         End::Diverged(how) => Err(ExploreError::Diverged(how.clone())),
-        End::Escaped => Err(ExploreError::Escaped),
+        End::Escaped(escape) => Err(ExploreError::Escaped(escape.clone())),
     }
 }

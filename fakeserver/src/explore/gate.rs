@@ -6,23 +6,28 @@
 //! a reply or for time, so the set of commands that could run next is complete. The whole scheduler runs inside of the hook:
 //! it runs commands until one of them wakes a client; if there is none to run, time goes on to the next timer.
 
-use std::collections::VecDeque;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use redis::{RedisError, RedisResult, Value};
-use smallvec::SmallVec;
+use redis::{PushInfo, RedisError, RedisResult, Value};
+use tokio::time::Instant;
 
-use super::backend::{Backend, Link};
-use super::lane::{Command, LaneState, Ticket, Wakers, fingerprint};
-use super::schedule::{Act, Choice, LANES_MAX, Lane};
-use super::strategy::{Candidate, Decision, Head, Point, Strategy};
-use super::trace::{Step, Trace};
+use super::backend::Backend;
+use super::escape::Escape;
+use super::lane::{LaneState, Replies, Ticket};
+use super::schedule::{Choice, LANES_MAX, Lane};
+use super::strategy::Strategy;
+use super::trace::Trace;
 use super::{Faults, ORIGIN};
 use crate::clock::Timestamp;
-use crate::footprint::{SessionState, Static};
-use crate::wire::Request;
+use crate::footprint::SessionState;
+use crate::wire::{Protocol, Request};
+
+/// Virtual time after which nothing but a deadlock is left to explain that nobody went on.
+pub(super) const DEADLOCK_AFTER: Duration = Duration::from_secs(1 << 30);
 
 /// Why a run ended before its clients did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,72 +38,97 @@ pub(super) enum Stop {
     Diverged(String),
     /// More commands than allowed.
     StepLimit,
+    /// Nobody goes on, whatever time passes.
+    Deadlock(String),
+    /// The program left what is under control.
+    Escaped(Escape),
 }
 
 /// What the hook, the connections and the run share.
-pub(super) struct Gate(Mutex<GateState>);
+pub(super) struct Gate {
+    state: Mutex<GateState>,
+    /// On which the clients run.
+    thread: u64,
+}
 
 /// The state behind a [`Gate`].
 pub(super) struct GateState {
     pub(super) backend: Box<dyn Backend>,
     pub(super) strategy: Option<Box<dyn Strategy>>,
-    lanes: Vec<LaneState>,
-    last: Option<Lane>,
-    faults: Faults,
+    pub(super) lanes: Vec<LaneState>,
+    pub(super) last: Option<Lane>,
+    pub(super) faults: Faults,
     pub(super) steps_max: usize,
     pub(super) choices: Vec<Choice>,
     pub(super) preemptions: usize,
     pub(super) trace: Option<Trace>,
     pub(super) stop: Option<Stop>,
-    stop_waker: Option<Waker>,
+    /// Of the task that watches the gate: it learns that the run is to be given up, and for how long it is to sleep.
+    watch_waker: Option<Waker>,
+    /// Of the runtime's main future.
+    main_waker: Option<Waker>,
+    /// When the run began, on the runtime's clock.
+    pub(super) start: Option<Instant>,
     /// Commands that ran while the gate was open; only kept if asked for.
     pub(super) log: Option<Vec<Request>>,
-    now: Timestamp,
+    pub(super) now: Timestamp,
+    /// Until when no command runs.
+    pub(super) held_until: Option<Duration>,
+    /// Until when the watching task sleeps, so that time stops there.
+    pub(super) alarm: Option<Duration>,
     tickets: u64,
+    /// Counts connections of all runs, so that one of an earlier run is known as such.
+    epochs: u64,
 }
 
 impl Gate {
-    /// A gate for so many clients, open: commands run as they arrive until [`Gate::shut`].
-    pub(super) fn new(backend: Box<dyn Backend>, clients: usize, faults: Faults) -> Gate {
-        let lanes = (0..clients.min(LANES_MAX)).map(LaneState::of);
-        Gate(Mutex::new(GateState {
+    /// A gate in front of this server.
+    pub(super) fn new(backend: Box<dyn Backend>) -> Gate {
+        let state = GateState {
             backend,
             strategy: None,
-            lanes: lanes.collect(),
+            lanes: Vec::new(),
             last: None,
-            faults,
+            faults: Faults::none(),
             steps_max: usize::MAX,
             choices: Vec::new(),
             preemptions: 0,
             trace: None,
             stop: None,
-            stop_waker: None,
+            watch_waker: None,
+            main_waker: None,
+            start: None,
             log: None,
             now: ORIGIN,
+            held_until: None,
+            alarm: None,
             tickets: 0,
-        }))
+            epochs: 0,
+        };
+        Gate {
+            state: Mutex::new(state),
+            thread: this_thread(),
+        }
+    }
+
+    /// Whether the caller runs on the thread of the clients.
+    pub(super) fn is_on_its_thread(&self) -> bool {
+        this_thread() == self.thread
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, GateState> {
         // Nothing in here is left half-done by a panic of a client, which never runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// From now on the strategy decides.
-    pub(super) fn shut(&self, strategy: Box<dyn Strategy>) {
-        self.lock().strategy = Some(strategy);
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The hook: runs commands until a client can go on.
-    pub(super) fn on_park(&self, elapsed: Duration) {
+    pub(super) fn on_park(&self) {
         loop {
-            let mut state = self.lock();
-            state.now = ORIGIN.plus(elapsed);
-            let Some(wakers) = state.advance() else {
+            let turn = self.lock().turn();
+            // Waking may drop a task and with it a connection, which comes back here.
+            let Some(wakers) = turn else {
                 return;
             };
-            // Waking may drop a task and with it a connection, which comes back here.
-            drop(state);
             if !wakers.is_empty() {
                 wakers.into_iter().for_each(Waker::wake);
                 return;
@@ -106,18 +136,20 @@ impl Gate {
         }
     }
 
-    /// Leaves commands of one write; [`Gate::poll`] with the ticket gives their replies.
+    /// Leaves commands of one write; [`Gate::poll`] with the ticket gives their replies, and the waker is woken when they are
+    /// there. Whether they may be there now.
     pub(super) fn send(
         &self,
         lane: Lane,
-        epoch: u32,
-        requests: Vec<Request>,
-    ) -> RedisResult<Ticket> {
-        self.lock().send(lane, epoch, requests)
+        epoch: u64,
+        requests: impl ExactSizeIterator<Item = Request>,
+        waker: &Waker,
+    ) -> RedisResult<(Ticket, bool)> {
+        self.lock().send(lane, epoch, requests, waker)
     }
 
     /// The replies, once they are all there.
-    pub(super) fn poll(&self, ticket: Ticket, cx: &Context<'_>) -> Poll<RedisResult<Vec<Value>>> {
+    pub(super) fn poll(&self, ticket: Ticket, cx: &Context<'_>) -> Poll<RedisResult<Replies>> {
         let mut state = self.lock();
         match state.lanes.get_mut(ticket.lane.index()) {
             Some(lane) => lane.poll(ticket, cx),
@@ -132,74 +164,162 @@ impl Gate {
         }
     }
 
+    /// The next push to a connection.
+    pub(super) fn poll_push(
+        &self,
+        lane: Lane,
+        epoch: u64,
+        cx: &Context<'_>,
+    ) -> Poll<RedisResult<PushInfo>> {
+        match self.lock().lanes.get_mut(lane.index()) {
+            Some(lane) if lane.epoch == epoch => lane.poll_push(cx),
+            _ => Poll::Ready(Err(closed())),
+        }
+    }
+
     /// Opens a connection for a client.
-    pub(super) fn open(&self, client: usize) -> RedisResult<(Lane, u32)> {
-        self.lock().open(client)
+    pub(super) fn open(&self, client: usize, protocol: Protocol) -> RedisResult<(Lane, u64)> {
+        self.lock().open(client, protocol)
     }
 
     /// A client gave up a connection: what it has sent still arrives.
-    pub(super) fn release(&self, lane: Lane, epoch: u32) {
+    pub(super) fn release(&self, lane: Lane, epoch: u64) {
         let mut state = self.lock();
-        if let Some(lane) = state.lanes.get_mut(lane.index())
-            && lane.epoch == epoch
+        if let Some(state_of_lane) = state.lanes.get_mut(lane.index())
+            && state_of_lane.epoch == epoch
         {
-            lane.held = false;
-            if lane.is_idle()
-                && let Some(link) = lane.link.take()
-            {
-                state.backend.close(link);
-            }
+            state_of_lane.held = false;
+            state.close_if_released(lane);
         }
     }
 
-    /// Ready once the run is to be given up.
-    pub(super) fn poll_stopped(&self, cx: &Context<'_>) -> Poll<()> {
+    /// A run begins, now.
+    pub(super) fn start(&self, at: Instant) {
+        self.lock().start = Some(at);
+    }
+
+    /// A run is at its end, and its clients are gone.
+    pub(super) fn finish(&self) {
         let mut state = self.lock();
-        if state.stop.is_some() {
-            return Poll::Ready(());
+        state.start = None;
+        state.main_waker = None;
+        let is_asleep = state.alarm.take().is_some();
+        let waker = state.watch_waker.take().filter(|_| is_asleep);
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
         }
-        state.stop_waker = Some(cx.waker().clone());
+    }
+
+    /// For the task that watches: when it is to be woken. If the run is to be given up it wakes whom that concerns.
+    pub(super) fn poll_watch(&self, cx: &Context<'_>) -> Option<Instant> {
+        let mut state = self.lock();
+        state.watch_waker = Some(cx.waker().clone());
+        let is_over = state.stop.is_some();
+        let main = state.main_waker.take_if(|_| is_over);
+        let until = state.start.zip(state.alarm);
+        drop(state);
+        if let Some(main) = main {
+            main.wake();
+        }
+        until.and_then(|(start, alarm)| start.checked_add(alarm))
+    }
+
+    /// Ready once the run is to be given up: why, and how many commands it may have.
+    pub(super) fn poll_stopped(&self, cx: &Context<'_>) -> Poll<(Stop, usize)> {
+        let mut state = self.lock();
+        if let Some(stop) = state.stop.clone() {
+            return Poll::Ready((stop, state.steps_max));
+        }
+        match &mut state.main_waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            waker => *waker = Some(cx.waker().clone()),
+        }
         Poll::Pending
     }
 
-    /// Which clients wait for the server, and with what.
-    pub(super) fn waiting(&self) -> Vec<String> {
+    /// The program left what is under control: nothing of it runs any more.
+    pub(super) fn escape(&self, escape: Escape) {
+        let waker = {
+            let mut state = self.lock();
+            if state.stop.is_some() || state.start.is_none() {
+                return;
+            }
+            state.stop = Some(Stop::Escaped(escape));
+            state.watch_waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// How far the schedule is, in words.
+    pub(super) fn progress(&self) -> String {
         let state = self.lock();
-        let waiting = state.lanes.iter().enumerate().filter_map(|(at, lane)| {
-            let command = lane.waiting.as_ref()?;
-            let name = command.request.name().escape_ascii().to_string();
-            Some(format!("{} waits in {name}", Lane::new(at)?))
-        });
-        waiting.collect()
+        if state.choices.is_empty() {
+            return "before the first command".to_owned();
+        }
+        let so_far = state.choices.iter().map(Choice::to_string);
+        format!("after {}", so_far.collect::<String>())
     }
 }
 
 impl GateState {
-    fn send(&mut self, lane: Lane, epoch: u32, requests: Vec<Request>) -> RedisResult<Ticket> {
+    /// Begins a run of so many clients.
+    pub(super) fn begin(&mut self, clients: usize) {
+        let clients = clients.min(LANES_MAX);
+        self.lanes.truncate(clients);
+        self.lanes.iter_mut().for_each(LaneState::clear);
+        let more = self.lanes.len()..clients;
+        self.lanes.extend(more.map(LaneState::of));
+        self.last = None;
+        self.choices = Vec::with_capacity(self.choices.capacity().max(8));
+        self.preemptions = 0;
+        self.trace = None;
+        self.stop = None;
+        self.now = ORIGIN;
+        self.held_until = None;
+        self.alarm = None;
+    }
+
+    /// Whoever watches the gate.
+    pub(super) fn take_watch(&mut self) -> Option<Waker> {
+        self.watch_waker.take()
+    }
+
+    fn send(
+        &mut self,
+        lane: Lane,
+        epoch: u64,
+        requests: impl ExactSizeIterator<Item = Request>,
+        waker: &Waker,
+    ) -> RedisResult<(Ticket, bool)> {
         self.tickets += 1;
         let ticket = Ticket {
             lane,
             number: self.tickets,
         };
         let state = self.lanes.get_mut(lane.index()).ok_or_else(closed)?;
-        if state.link.is_none() || state.epoch != epoch {
-            return Err(closed());
-        }
-        state.send(ticket, requests);
-        if self.strategy.is_none() {
-            while self
-                .lanes
-                .get(lane.index())
-                .is_some_and(LaneState::is_enabled)
-            {
-                let wakers = self.perform(Choice::execute(lane));
-                wakers.into_iter().for_each(Waker::wake);
+        let link = state.link.filter(|_| state.epoch == epoch);
+        let link = link.ok_or_else(closed)?;
+        let before = state.queue.len();
+        let is_empty = requests.len() == 0;
+        state.send(ticket, requests, waker);
+        for sent in state.queue.iter().skip(before) {
+            if let Some(error) = refusal(&sent.request, || self.backend.speaks_resp3(link)) {
+                state.queue.truncate(before);
+                state.abandon(ticket);
+                return Err(error);
             }
         }
-        Ok(ticket)
+        let is_open = self.strategy.is_none();
+        if is_open {
+            self.run_all(lane);
+        }
+        Ok((ticket, is_open || is_empty))
     }
 
-    fn open(&mut self, client: usize) -> RedisResult<(Lane, u32)> {
+    fn open(&mut self, client: usize, protocol: Protocol) -> RedisResult<(Lane, u64)> {
         let free =
             |lane: &LaneState| lane.client == client && lane.link.is_none() && lane.is_idle();
         let at = self.lanes.iter().position(free).unwrap_or_else(|| {
@@ -210,172 +330,15 @@ impl GateState {
             self.lanes.pop();
             return Err((redis::ErrorKind::Client, "too many connections to explore").into());
         };
-        let link = self.backend.open(self.now)?;
+        let link = self.backend.open(protocol, self.now)?;
+        self.epochs += 1;
         let state = self.lanes.get_mut(at).ok_or_else(closed)?;
         state.link = Some(link);
         state.held = true;
-        state.epoch += 1;
+        state.epoch = self.epochs;
         state.session = SessionState::default();
+        state.pushes.clear();
         Ok((lane, state.epoch))
-    }
-
-    /// Runs one command; who can go on because of it. `None` if there is nothing to run.
-    fn advance(&mut self) -> Option<Wakers> {
-        if self.stop.is_some() {
-            return None;
-        }
-        let mut strategy = self.strategy.take()?;
-        let decision = self.decide(strategy.as_mut());
-        self.strategy = Some(strategy);
-        let stop = match decision? {
-            Decision::Take(_) if self.choices.len() >= self.steps_max => Stop::StepLimit,
-            Decision::Take(choice) => return Some(self.perform(choice)),
-            Decision::Prune => Stop::Pruned,
-            Decision::Diverged(how) => Stop::Diverged(how),
-        };
-        self.stop = Some(stop);
-        Some(self.stop_waker.take().into_iter().collect())
-    }
-
-    fn decide(&mut self, strategy: &mut dyn Strategy) -> Option<Decision> {
-        let mut enabled: SmallVec<[(Lane, usize); 8]> = SmallVec::new();
-        for (at, state) in self.lanes.iter_mut().enumerate() {
-            if let (true, Some(lane)) = (state.is_enabled(), Lane::new(at)) {
-                state.prepare();
-                enabled.push((lane, at));
-            }
-        }
-        // The default comes first: whoever had the turn keeps it.
-        if let Some(at) = enabled
-            .iter()
-            .position(|(lane, _)| Some(*lane) == self.last)
-        {
-            enabled[..=at].rotate_right(1);
-        }
-        let heads: SmallVec<[(Lane, &Head); 8]> = enabled
-            .iter()
-            .filter_map(|(lane, at)| Some((*lane, self.lanes.get(*at)?.head.as_ref()?)))
-            .collect();
-        let mut candidates: SmallVec<[Candidate<'_>; 12]> = SmallVec::new();
-        candidates.extend(heads.iter().map(|&(lane, head)| Candidate {
-            choice: Choice::execute(lane),
-            head,
-        }));
-        for &(lane, head) in &heads {
-            for act in self.faults.acts(head) {
-                let choice = Choice { lane, act };
-                candidates.push(Candidate { choice, head });
-            }
-        }
-        if candidates.is_empty() {
-            return None;
-        }
-        let point = Point {
-            last: self.last,
-            candidates: &candidates,
-        };
-        let decision = strategy.choose(&point);
-        match decision {
-            Decision::Take(choice) if !candidates.iter().any(|one| one.choice == choice) => {
-                Some(Decision::Diverged(format!("{choice} is not possible")))
-            }
-            Decision::Take(choice) => {
-                self.preemptions += usize::from(point.is_preemption(choice));
-                Some(decision)
-            }
-            decision => Some(decision),
-        }
-    }
-
-    fn perform(&mut self, choice: Choice) -> Wakers {
-        let mut wakers = Wakers::new();
-        let Some(lane) = self.lanes.get_mut(choice.lane.index()) else {
-            return wakers;
-        };
-        let head = lane.head.take();
-        let (Some(command), Some(link)) = (lane.queue.pop_front(), lane.link) else {
-            return wakers;
-        };
-        if self.strategy.is_some() {
-            self.choices.push(choice);
-            self.last = Some(choice.lane);
-        }
-        if let Some(log) = &mut self.log {
-            log.push(command.request.clone());
-        }
-        if let Some(trace) = &mut self.trace {
-            trace.steps.push(Step {
-                choice,
-                request: command.request.clone(),
-                reply: None,
-                local: head.is_some_and(|head| head.local),
-            });
-        }
-        if choice.is_fault() {
-            self.faults.left = self.faults.left.saturating_sub(1);
-        }
-        let exchange = command.exchange;
-        if choice.act != Act::DropBefore {
-            self.submit(choice.lane, link, command, &mut wakers);
-        }
-        if choice.is_fault() {
-            self.lose(choice.lane, Some(exchange), &mut wakers);
-        } else if !self.backend.is_open(link) {
-            self.lose(choice.lane, None, &mut wakers);
-        }
-        self.close_if_released(choice.lane);
-        wakers
-    }
-
-    fn submit(&mut self, lane: Lane, link: Link, command: Command, wakers: &mut Wakers) {
-        let Some(state) = self.lanes.get_mut(lane.index()) else {
-            return;
-        };
-        let step = self.choices.len().saturating_sub(1);
-        let command = state.waiting.insert(Command { step, ..command });
-        self.backend.submit(link, &command.request, self.now);
-        while let Some((link, reply)) = self.backend.poll() {
-            self.deliver(link, reply, wakers);
-        }
-    }
-
-    fn deliver(&mut self, link: Link, reply: Value, wakers: &mut Wakers) {
-        let to = |lane: &&mut LaneState| lane.link == Some(link);
-        let Some(lane) = self.lanes.iter_mut().find(to) else {
-            return;
-        };
-        // What nobody waits for is a push message; these connections do not subscribe.
-        let Some(command) = lane.waiting.take() else {
-            return;
-        };
-        let refused = matches!(reply, Value::ServerError(_));
-        lane.session.ran(&command.own, refused);
-        if let Some(trace) = &mut self.trace
-            && let Some(step) = trace.steps.get_mut(command.step)
-        {
-            step.reply = Some(reply.clone());
-        }
-        wakers.extend(lane.answer(command.exchange, reply));
-    }
-
-    /// The connection breaks: whoever waits for a reply learns it.
-    fn lose(&mut self, lane: Lane, unread: Option<u64>, wakers: &mut Wakers) {
-        if let Some(state) = self.lanes.get_mut(lane.index()) {
-            if let Some(link) = state.link.take() {
-                self.backend.close(link);
-            }
-            wakers.extend(state.fail(unread));
-        }
-    }
-
-    fn close_if_released(&mut self, lane: Lane) {
-        if let Some(state) = self.lanes.get_mut(lane.index())
-            && !state.held
-            && state.is_idle()
-            && let Some(link) = state.link.take()
-        {
-            self.backend.close(link);
-        }
     }
 
     /// Runs commands on a connection of their own, outside of the schedule.
@@ -383,10 +346,14 @@ impl GateState {
         &mut self,
         requests: impl IntoIterator<Item = &'r Request>,
     ) -> RedisResult<Vec<Value>> {
-        let link = self.backend.open(self.now)?;
+        let mut requests = requests.into_iter().peekable();
         let mut replies = Vec::new();
+        if requests.peek().is_none() {
+            return Ok(replies);
+        }
+        let link = self.backend.open(Protocol::Resp2, self.now)?;
         for request in requests {
-            self.backend.submit(link, request, self.now);
+            self.backend.submit(link, request.clone(), self.now);
             while let Some((whose, reply)) = self.backend.poll() {
                 if whose == link {
                     replies.push(reply);
@@ -398,29 +365,41 @@ impl GateState {
     }
 }
 
-impl LaneState {
-    /// Has what a strategy may ask of the next command at hand.
-    fn prepare(&mut self) {
-        if let (None, Some(command)) = (&self.head, self.queue.front()) {
-            self.head = Some(Head {
-                footprint: self.session.footprint(&command.own),
-                local: self.session.is_local(&command.own),
-                fingerprint: fingerprint(&command.request),
-            });
+/// The number of the calling thread.
+fn this_thread() -> u64 {
+    static THREADS: AtomicU64 = AtomicU64::new(0);
+    thread_local! {
+        static NUMBER: Cell<u64> = const { Cell::new(0) };
+    }
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            number.set(THREADS.fetch_add(1, Ordering::Relaxed) + 1);
         }
-    }
+        number.get()
+    })
+}
 
-    fn send(&mut self, ticket: Ticket, requests: Vec<Request>) {
-        self.expect(ticket, requests.len());
-        let commands = requests.into_iter().map(|request| Command {
-            exchange: ticket.number,
-            own: Static::of(&request),
-            request,
-            step: 0,
-        });
-        let mut commands: VecDeque<Command> = commands.collect();
-        self.queue.append(&mut commands);
-    }
+/// Why a command cannot be sent here, if it cannot: what it sets off is not one reply.
+fn refusal(request: &Request, speaks_resp3: impl FnOnce() -> bool) -> Option<RedisError> {
+    let is = |name: &str| request.name().eq_ignore_ascii_case(name.as_bytes());
+    let subscribes = match request.name().len() {
+        9 => is("SUBSCRIBE"),
+        10 => is("PSUBSCRIBE") || is("SSUBSCRIBE"),
+        _ => false,
+    };
+    let text = if subscribes && !speaks_resp3() {
+        "the explorer delivers messages to RESP3 connections only: Connector::open_resp3, Connection::next_push"
+    } else if request.name().len() == 7 && is("MONITOR") {
+        "the explorer has no MONITOR"
+    } else if request.name().len() == 6
+        && is("CLIENT")
+        && request.get(1).is_some_and(|word| word.eq_ignore_ascii_case(b"REPLY"))
+    {
+        "the explorer has no CLIENT REPLY: each command is answered"
+    } else {
+        return None;
+    };
+    Some((redis::ErrorKind::Client, text).into())
 }
 
 /// The error of a connection that broke while somebody waited for a reply.

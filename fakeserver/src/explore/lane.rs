@@ -1,11 +1,11 @@
 //! [`LaneState`]: a connection at the gate, what it has sent and what it waits for.
 
 use std::collections::VecDeque;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 use std::task::{Context, Poll, Waker};
 
 use foldhash::fast::FixedState;
-use redis::{RedisResult, Value};
+use redis::{PushInfo, PushKind, RedisResult, Value};
 use smallvec::SmallVec;
 
 use super::backend::Link;
@@ -25,15 +25,37 @@ pub(super) struct Ticket {
     pub(super) number: u64,
 }
 
+/// The replies to one write, most of which are one command.
+pub(super) type Replies = SmallVec<[Value; 1]>;
+
 /// A command at the gate.
 #[derive(Debug)]
 pub(super) struct Command {
     /// The write that it is a part of.
     pub(super) exchange: u64,
     pub(super) request: Request,
+    own: Static,
+}
+
+/// A command that has left the gate and is not answered yet.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) exchange: u64,
     pub(super) own: Static,
-    /// Its place in the trace, once it has run.
+    /// Its place in the trace.
     pub(super) step: usize,
+}
+
+impl Command {
+    /// It runs, as this step of the trace.
+    pub(super) fn leave(self, step: usize) -> (Waiting, Request) {
+        let waiting = Waiting {
+            exchange: self.exchange,
+            own: self.own,
+            step,
+        };
+        (waiting, self.request)
+    }
 }
 
 /// A write and its replies so far.
@@ -41,8 +63,8 @@ pub(super) struct Command {
 struct Exchange {
     number: u64,
     missing: usize,
-    replies: Vec<Value>,
-    outcome: Option<RedisResult<Vec<Value>>>,
+    replies: Replies,
+    outcome: Option<RedisResult<Replies>>,
     waker: Option<Waker>,
 }
 
@@ -52,15 +74,18 @@ pub(super) struct LaneState {
     pub(super) client: usize,
     pub(super) link: Option<Link>,
     /// Counts the connections that used this lane, so that a lost one does not come alive again.
-    pub(super) epoch: u32,
+    pub(super) epoch: u64,
     /// Whether the client still has the connection.
     pub(super) held: bool,
     pub(super) queue: VecDeque<Command>,
     /// The command that ran and has not been answered: the server makes it wait.
-    pub(super) waiting: Option<Command>,
+    pub(super) waiting: Option<Waiting>,
     pub(super) session: SessionState,
     pub(super) head: Option<Head>,
     exchanges: SmallVec<[Exchange; 1]>,
+    /// Pushes that the client has not taken.
+    pub(super) pushes: VecDeque<PushInfo>,
+    push_waker: Option<Waker>,
 }
 
 impl LaneState {
@@ -70,6 +95,52 @@ impl LaneState {
             client,
             ..LaneState::default()
         }
+    }
+
+    /// As an unused one.
+    pub(super) fn clear(&mut self) {
+        self.link = None;
+        self.held = false;
+        self.queue.clear();
+        self.waiting = None;
+        self.session = SessionState::default();
+        self.head = None;
+        self.exchanges.clear();
+        self.pushes.clear();
+        self.push_waker = None;
+    }
+
+    /// Has what a strategy may ask of the next command at hand.
+    pub(super) fn prepare(&mut self) {
+        if let (None, Some(command)) = (&self.head, self.queue.front()) {
+            self.head = Some(Head {
+                footprint: self.session.footprint(&command.own),
+                local: self.session.is_local(&command.own),
+                fingerprint: fingerprint(&command.request),
+            });
+        }
+    }
+
+    /// Takes in the commands of one write; `waker` is woken when all are answered.
+    pub(super) fn send(
+        &mut self,
+        ticket: Ticket,
+        requests: impl ExactSizeIterator<Item = Request>,
+        waker: &Waker,
+    ) {
+        let count = requests.len();
+        self.exchanges.push(Exchange {
+            number: ticket.number,
+            missing: count,
+            replies: Replies::with_capacity(count),
+            outcome: (count == 0).then(|| Ok(Replies::new())),
+            waker: Some(waker.clone()),
+        });
+        self.queue.extend(requests.map(|request| Command {
+            exchange: ticket.number,
+            own: Static::of(&request),
+            request,
+        }));
     }
 
     /// Whether its next command can run.
@@ -82,16 +153,6 @@ impl LaneState {
         self.queue.is_empty() && self.waiting.is_none()
     }
 
-    pub(super) fn expect(&mut self, ticket: Ticket, count: usize) {
-        self.exchanges.push(Exchange {
-            number: ticket.number,
-            missing: count,
-            replies: Vec::with_capacity(count),
-            outcome: (count == 0).then(|| Ok(Vec::new())),
-            waker: None,
-        });
-    }
-
     fn position(&self, number: u64) -> Option<usize> {
         self.exchanges
             .iter()
@@ -102,7 +163,7 @@ impl LaneState {
         &mut self,
         ticket: Ticket,
         cx: &Context<'_>,
-    ) -> Poll<RedisResult<Vec<Value>>> {
+    ) -> Poll<RedisResult<Replies>> {
         let Some(at) = self.position(ticket.number) else {
             return Poll::Ready(Err(closed()));
         };
@@ -113,8 +174,41 @@ impl LaneState {
             self.exchanges.remove(at);
             return Poll::Ready(outcome);
         }
-        exchange.waker = Some(cx.waker().clone());
+        match &mut exchange.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            waker => *waker = Some(cx.waker().clone()),
+        }
         Poll::Pending
+    }
+
+    /// The next push; an error if there is none and the connection is gone.
+    pub(super) fn poll_push(&mut self, cx: &Context<'_>) -> Poll<RedisResult<PushInfo>> {
+        if let Some(push) = self.pushes.pop_front() {
+            return Poll::Ready(Ok(push));
+        }
+        if self.link.is_none() {
+            return Poll::Ready(Err(closed()));
+        }
+        self.push_waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Keeps a push for the client. What answers the command that waits comes back: a reply, or the first push that confirms a
+    /// subscription.
+    pub(super) fn take_push(&mut self, reply: Value, wakers: &mut Wakers) -> Option<Value> {
+        let Value::Push { kind, data } = reply else {
+            return Some(reply);
+        };
+        let waiting = self.waiting.as_ref();
+        let confirms = is_confirmation(&kind)
+            && waiting.is_some_and(|waiting| waiting.own.name().ends_with("SUBSCRIBE"));
+        let answer = confirms.then(|| Value::Push {
+            kind: kind.clone(),
+            data: data.clone(),
+        });
+        self.pushes.push_back(PushInfo { kind, data });
+        wakers.extend(self.push_waker.take());
+        answer
     }
 
     pub(super) fn abandon(&mut self, ticket: Ticket) {
@@ -141,7 +235,7 @@ impl LaneState {
         self.queue.clear();
         self.waiting = None;
         self.head = None;
-        let mut wakers = Wakers::new();
+        let mut wakers: Wakers = self.push_waker.take().into_iter().collect();
         for exchange in &mut self.exchanges {
             let arrived = exchange.missing == 0 && unread != Some(exchange.number);
             if !arrived {
@@ -154,9 +248,24 @@ impl LaneState {
 }
 
 /// A hash of a command's words.
-pub(super) fn fingerprint(request: &Request) -> u64 {
-    let hasher = FixedState::default();
-    request
-        .words()
-        .fold(0, |sum, word| hasher.hash_one((sum, word)))
+fn fingerprint(request: &Request) -> u64 {
+    let mut hasher = FixedState::default().build_hasher();
+    for word in request.words() {
+        hasher.write_usize(word.len());
+        hasher.write(word);
+    }
+    hasher.finish()
+}
+
+/// Whether a push says that a subscription has begun or ended.
+fn is_confirmation(kind: &PushKind) -> bool {
+    matches!(
+        kind,
+        PushKind::Subscribe
+            | PushKind::PSubscribe
+            | PushKind::SSubscribe
+            | PushKind::Unsubscribe
+            | PushKind::PUnsubscribe
+            | PushKind::SUnsubscribe
+    )
 }

@@ -21,16 +21,20 @@
 
 mod backend;
 mod connection;
+mod escape;
 mod exhaustive;
 mod explorer;
+mod faults;
 mod gate;
 mod history;
 mod lane;
 mod run;
 mod schedule;
 mod shrink;
+mod stage;
 mod strategy;
 mod trace;
+mod turn;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -38,10 +42,12 @@ use std::pin::Pin;
 use redis::RedisResult;
 
 pub use connection::{Connection, Connector};
+pub use escape::Escape;
 pub use exhaustive::{Exhaustive, Reduction};
 pub use explorer::{
     Budget, Counterexample, Exploration, ExploreError, Explorer, Replayed, Violation,
 };
+pub use faults::Faults;
 pub use history::{Operation, OperationId, Recorder};
 pub use run::{End, Run};
 pub use schedule::{Act, Choice, LANES_MAX, Lane, Schedule, ScheduleError, WorkloadHash};
@@ -133,71 +139,5 @@ impl<I, O> Client<I, O> {
         let output = call.await;
         self.recorder.end(id, output.clone());
         output
-    }
-}
-
-/// Which faults a schedule may hold. They strike only where a command can be seen by others: a connection that breaks at a
-/// `MULTI` or a queued command leaves the server as one that breaks at the `EXEC`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Faults {
-    left: usize,
-    drop_before: bool,
-    lose_reply: bool,
-}
-
-impl Faults {
-    /// No faults.
-    pub const fn none() -> Faults {
-        Faults {
-            left: 0,
-            drop_before: false,
-            lose_reply: false,
-        }
-    }
-
-    /// At most so many in one schedule; none until a kind is added.
-    pub const fn at_most(count: usize) -> Faults {
-        Faults {
-            left: count,
-            ..Faults::none()
-        }
-    }
-
-    /// A connection may break before a command runs.
-    #[must_use]
-    pub const fn drop_before(mut self) -> Faults {
-        self.drop_before = true;
-        self
-    }
-
-    /// A connection may break after a command has run and before its reply arrives.
-    #[must_use]
-    pub const fn lose_reply(mut self) -> Faults {
-        self.lose_reply = true;
-        self
-    }
-
-    /// Most faults of one schedule.
-    pub const fn most(&self) -> usize {
-        if self.drop_before || self.lose_reply {
-            self.left
-        } else {
-            0
-        }
-    }
-
-    fn acts(self, head: &Head) -> impl Iterator<Item = Act> + use<> {
-        let offered = self.left > 0 && !head.local;
-        // A lost reply to a command that changes nothing is, for all, a command that did not run.
-        let changes = head.footprint.may_write();
-        [
-            (self.drop_before, Act::DropBefore),
-            (
-                self.lose_reply && (changes || !self.drop_before),
-                Act::LoseReply,
-            ),
-        ]
-        .into_iter()
-        .filter_map(move |(wanted, act)| (offered && wanted).then_some(act))
     }
 }

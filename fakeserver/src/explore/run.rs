@@ -1,27 +1,20 @@
-//! One schedule: a runtime of its own, the clients as its tasks, the gate in its park hook.
+//! One schedule: what goes into it and what comes of it.
 
-use std::future::poll_fn;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{RedisResult, Value};
-use tokio::runtime::{Builder, Runtime};
-use tokio::task::{JoinError, JoinSet};
-use tokio::time::Instant;
+use redis::{ErrorKind, RedisResult, Value};
 
-use super::backend::Backend;
 use super::connection::Connector;
-use super::gate::{Gate, Stop};
+use super::escape::Escape;
+use super::gate::Stop;
 use super::history::{Operation, Recorder};
 use super::schedule::Choice;
+use super::stage::Stage;
 use super::strategy::Strategy;
 use super::trace::Trace;
 use super::{Client, Faults, Workload};
 use crate::wire::Request;
-
-/// Virtual time after which nothing but a deadlock is left to explain that nobody went on.
-const DEADLOCK_AFTER: Duration = Duration::from_secs(1 << 30);
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +32,8 @@ pub enum End {
     Panicked(String),
     /// The run was another one than the strategy remembers: the program depends on more than replies and time.
     Diverged(String),
-    /// The program used a thread of its own: what happens there is not under control.
-    Escaped,
+    /// The program did what is not under control.
+    Escaped(Escape),
 }
 
 /// A schedule that has run, and what it left.
@@ -57,18 +50,18 @@ pub struct Run<I, O> {
     pub history: Vec<Operation<I, O>>,
     /// Virtual time that passed.
     pub elapsed: Duration,
-    gate: Arc<Gate>,
+    stage: Stage,
 }
 
 impl<I, O> Run<I, O> {
     /// The strategy back, for the next run.
     pub(super) fn take_strategy(&self) -> Option<Box<dyn Strategy>> {
-        self.gate.lock().strategy.take()
+        self.stage.gate.lock().strategy.take()
     }
 
-    /// What the next run's server can begin with.
-    pub(super) fn retire(&self) -> Option<crate::script::ScriptEngine> {
-        self.gate.lock().backend.retire()
+    /// What the next run can begin with.
+    pub(super) fn into_stage(self) -> Stage {
+        self.stage
     }
 
     /// Runs commands on the server as the run has left it.
@@ -76,7 +69,7 @@ impl<I, O> Run<I, O> {
     /// # Errors
     /// Only if a real server executes them and cannot be reached.
     pub fn call_all(&self, requests: &[Request]) -> RedisResult<Vec<Value>> {
-        self.gate.lock().call_all(requests)
+        self.stage.gate.lock().call_all(requests)
     }
 
     /// Runs a command on the server as the run has left it. Errors as for [`Run::call_all`].
@@ -88,7 +81,7 @@ impl<I, O> Run<I, O> {
 
 /// What a run is made of.
 pub(super) struct Plan<'p> {
-    pub(super) backend: Box<dyn Backend>,
+    pub(super) stage: Stage,
     pub(super) strategy: Box<dyn Strategy>,
     pub(super) preparation: &'p [Request],
     pub(super) faults: Faults,
@@ -101,31 +94,31 @@ pub(super) fn run<W: Workload>(
     workload: &W,
     plan: Plan<'_>,
 ) -> RedisResult<Run<W::Input, W::Output>> {
-    let gate = Arc::new(Gate::new(plan.backend, workload.clients(), plan.faults));
+    let mut stage = plan.stage;
     {
-        let mut state = gate.lock();
+        let mut state = stage.gate.lock();
+        state.begin(workload.clients());
         state.call_all(plan.preparation)?;
+        state.backend.keep_undo(plan.faults.undo_steps());
+        state.faults = plan.faults;
         state.steps_max = plan.steps_max;
         state.trace = plan.with_trace.then(Trace::default);
+        state.strategy = Some(plan.strategy);
     }
-    gate.shut(plan.strategy);
-    let threads = Arc::new(AtomicUsize::new(0));
-    let start = Arc::new(OnceLock::new());
     let recorder = Recorder::default();
-    let runtime = runtime(&gate, &threads, &start)?;
-    let (end, elapsed) = runtime.block_on(async {
-        let start = *start.get_or_init(Instant::now);
-        let end = drive(workload, &gate, &recorder).await;
-        (end, start.elapsed())
+    let gate = Arc::clone(&stage.gate);
+    let clients = (0..workload.clients()).map(|index| {
+        workload.client(Client {
+            index,
+            connector: Connector {
+                gate: Arc::clone(&gate),
+                client: index,
+            },
+            recorder: recorder.clone(),
+        })
     });
-    // Tasks that were left give their connections back before the state is looked at.
-    runtime.shutdown_background();
-    let end = if threads.load(Ordering::Relaxed) > 0 {
-        End::Escaped
-    } else {
-        end
-    };
-    let mut state = gate.lock();
+    let (end, elapsed) = stage.play(clients)?;
+    let mut state = stage.gate.lock();
     let choices = std::mem::take(&mut state.choices);
     let preemptions = state.preemptions;
     let trace = state.trace.take();
@@ -138,103 +131,41 @@ pub(super) fn run<W: Workload>(
         trace,
         history,
         elapsed,
-        gate,
+        stage,
     })
 }
 
 /// Runs the workload's preparation and takes down its commands, which are then repeated before each run.
-pub(super) fn prepare<W: Workload>(
-    workload: &W,
-    backend: Box<dyn Backend>,
-) -> RedisResult<Vec<Request>> {
-    let gate = Arc::new(Gate::new(backend, 1, Faults::none()));
-    gate.lock().log = Some(Vec::new());
-    let runtime = Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()?;
+pub(super) fn prepare<W: Workload>(workload: &W, mut stage: Stage) -> RedisResult<Vec<Request>> {
+    {
+        let mut state = stage.gate.lock();
+        state.begin(1);
+        state.log = Some(Vec::new());
+    }
     let connector = Connector {
-        gate: Arc::clone(&gate),
+        gate: Arc::clone(&stage.gate),
         client: 0,
     };
-    runtime.block_on(workload.prepare(connector));
-    drop(runtime);
-    let log = gate.lock().log.take();
-    Ok(log.unwrap_or_default())
+    let (end, _) = stage.play(std::iter::once(workload.prepare(connector)))?;
+    let what = match end {
+        End::Complete => return Ok(stage.gate.lock().log.take().unwrap_or_default()),
+        End::Panicked(text) => format!("it panicked: {text}"),
+        End::Escaped(escape) => escape.to_string(),
+        End::Deadlock(who) => format!("it waits for ever; {who}"),
+        other => format!("{other:?}"),
+    };
+    Err((ErrorKind::Client, "the preparation came to no end", what).into())
 }
 
-fn runtime(
-    gate: &Arc<Gate>,
-    threads: &Arc<AtomicUsize>,
-    start: &Arc<OnceLock<Instant>>,
-) -> std::io::Result<Runtime> {
-    let (gate, threads, start) = (Arc::clone(gate), Arc::clone(threads), Arc::clone(start));
-    Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .on_thread_park(move || {
-            let elapsed = start.get().map(Instant::elapsed);
-            gate.on_park(elapsed.unwrap_or_default());
-        })
-        // Only threads of the blocking pool start on this kind of runtime.
-        .on_thread_start(move || {
-            threads.fetch_add(1, Ordering::Relaxed);
-        })
-        .build()
-}
-
-async fn drive<W: Workload>(
-    workload: &W,
-    gate: &Arc<Gate>,
-    recorder: &Recorder<W::Input, W::Output>,
-) -> End {
-    let mut clients = JoinSet::new();
-    for index in 0..workload.clients() {
-        clients.spawn(workload.client(Client {
-            index,
-            connector: Connector {
-                gate: Arc::clone(gate),
-                client: index,
-            },
-            recorder: recorder.clone(),
-        }));
-    }
-    // A task of its own, since the hook may wake tasks only.
-    let stopped = Arc::clone(gate);
-    let mut watch = tokio::spawn(poll_fn(move |cx| stopped.poll_stopped(cx)));
-    let deadlock = tokio::time::sleep(DEADLOCK_AFTER);
-    tokio::pin!(deadlock);
-    loop {
-        tokio::select! {
-            biased;
-            _ = &mut watch => return stopped_end(gate),
-            ended = clients.join_next() => match ended {
-                None => return End::Complete,
-                Some(Ok(())) => {}
-                Some(Err(error)) => return End::Panicked(panic_text(error)),
-            },
-            () = &mut deadlock => return End::Deadlock(gate.waiting().join(", ")),
+impl End {
+    /// That of a run which was stopped.
+    pub(super) fn of(stop: Stop, steps_max: usize) -> End {
+        match stop {
+            Stop::Pruned => End::Pruned,
+            Stop::Diverged(how) => End::Diverged(how),
+            Stop::StepLimit => End::StepLimit(steps_max),
+            Stop::Deadlock(who) => End::Deadlock(who),
+            Stop::Escaped(escape) => End::Escaped(escape),
         }
     }
-}
-
-fn stopped_end(gate: &Gate) -> End {
-    let state = gate.lock();
-    match &state.stop {
-        Some(Stop::Pruned) => End::Pruned,
-        Some(Stop::Diverged(how)) => End::Diverged(how.clone()),
-        Some(Stop::StepLimit) => End::StepLimit(state.steps_max),
-        None => End::Complete,
-    }
-}
-
-fn panic_text(error: JoinError) -> String {
-    let Ok(payload) = error.try_into_panic() else {
-        return "cancelled".to_owned();
-    };
-    let text = payload
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned());
-    text.or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "panic".to_owned())
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use sha1::{Digest, Sha1};
 use thiserror::Error;
@@ -15,6 +16,9 @@ pub const LANES_MAX: usize = 52;
 pub struct Lane(pub(super) u8);
 
 impl Lane {
+    /// Whose choices are about no connection, but about the server and its time. It has no letter.
+    pub const WORLD: Lane = Lane(LANES_MAX as u8);
+
     /// The lane of this number. `None` from [`LANES_MAX`] on.
     pub fn new(number: usize) -> Option<Lane> {
         (number < LANES_MAX).then_some(Lane(number as u8))
@@ -36,6 +40,9 @@ impl Lane {
 
 impl fmt::Display for Lane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Lane::WORLD {
+            return f.pad("world");
+        }
         let letter = if self.0 < 26 {
             b'a' + self.0
         } else {
@@ -45,18 +52,93 @@ impl fmt::Display for Lane {
     }
 }
 
-/// What happens to a command whose turn it is.
+/// What happens: to a command whose turn it is or, on [`Lane::WORLD`], to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Act {
-    /// It runs and is answered.
+    /// The command runs and is answered.
     Execute,
-    /// The connection is lost before it runs.
+    /// The connection is lost before the command runs.
     DropBefore,
-    /// It runs, and the connection is lost before its reply arrives.
+    /// The command runs, and the connection is lost before its reply arrives.
     LoseReply,
+    /// No command runs for so long. The clients' timers go off as their time comes, and what they send then has to wait too.
+    Advance(Duration),
+    /// A key's time is up: of all keys that have a deadline the one of this number, in order of deadline, then database, then
+    /// name.
+    Expire(u32),
+    /// The script cache is emptied, as `SCRIPT FLUSH` does.
+    FlushScripts,
+    /// The server ends and starts again: all connections are lost and no script is cached.
+    Restart {
+        /// Whether keys and functions are still there.
+        keeps_data: bool,
+    },
+    /// A replica takes the place of the server: as a restart, but the last steps that wrote are undone.
+    Failover {
+        /// How many of them.
+        lost: u32,
+    },
 }
 
-/// One step of a schedule: whose command, and what happens to it.
+/// Longest time that a schedule lets pass at once: a year.
+pub(super) const ADVANCE_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+impl Act {
+    /// Whether it is one of [`Lane::WORLD`].
+    pub fn is_of_world(self) -> bool {
+        !matches!(self, Act::Execute | Act::DropBefore | Act::LoseReply)
+    }
+
+    /// What stands between the parentheses of a schedule.
+    fn from_text(text: &str) -> Option<Act> {
+        if let Some(time) = text.strip_prefix('+') {
+            let time = match time.strip_suffix("ms") {
+                Some(millis) => Duration::from_millis(number(millis)?),
+                None => Duration::from_micros(number(time.strip_suffix("us")?)?),
+            };
+            return (time <= ADVANCE_MAX).then_some(Act::Advance(time));
+        }
+        match text.split_once(' ') {
+            None if text == "flush" => Some(Act::FlushScripts),
+            None if text == "restart" => Some(Act::Restart { keeps_data: true }),
+            Some(("restart", "empty")) => Some(Act::Restart { keeps_data: false }),
+            Some(("expire", nth)) => Some(Act::Expire(number(nth)?)),
+            Some(("failover", lost)) => Some(Act::Failover {
+                lost: number(lost)?,
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// Digits alone, without a sign.
+fn number<T: FromStr>(text: &str) -> Option<T> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| digits)
+}
+
+/// As in a schedule, without the lane.
+impl fmt::Display for Act {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Act::Execute => Ok(()),
+            Act::DropBefore => f.write_str("!"),
+            Act::LoseReply => f.write_str("~"),
+            Act::Advance(by) if by.subsec_micros() % 1000 == 0 => {
+                write!(f, "(+{}ms)", by.as_millis())
+            }
+            Act::Advance(by) => write!(f, "(+{}us)", by.as_micros()),
+            Act::Expire(nth) => write!(f, "(expire {nth})"),
+            Act::FlushScripts => f.write_str("(flush)"),
+            Act::Restart { keeps_data: true } => f.write_str("(restart)"),
+            Act::Restart { keeps_data: false } => f.write_str("(restart empty)"),
+            Act::Failover { lost } => write!(f, "(failover {lost})"),
+        }
+    }
+}
+
+/// One step of a schedule: whose command, and what happens to it; or what happens to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Choice {
     /// Whose.
@@ -74,7 +156,15 @@ impl Choice {
         }
     }
 
-    /// Whether the connection is lost.
+    /// Something happens to the server.
+    pub fn world(act: Act) -> Choice {
+        Choice {
+            lane: Lane::WORLD,
+            act,
+        }
+    }
+
+    /// Whether something goes wrong: a connection is lost, or something happens to the server.
     pub fn is_fault(self) -> bool {
         self.act != Act::Execute
     }
@@ -82,10 +172,9 @@ impl Choice {
 
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.act {
-            Act::Execute => {}
-            Act::DropBefore => f.write_str("!")?,
-            Act::LoseReply => f.write_str("~")?,
+        self.act.fmt(f)?;
+        if self.act.is_of_world() {
+            return Ok(());
         }
         self.lane.fmt(f)
     }
@@ -112,15 +201,16 @@ impl fmt::Display for WorkloadHash {
 }
 
 /// Choices in order, of one workload. Prints as `v1:` workload `:` choices, a letter for each command that ran, `!a` for a
-/// connection lost before lane `a`'s command ran, `~a` for one lost before its reply arrived.
+/// connection lost before lane `a`'s command ran, `~a` for one lost before its reply arrived, and in parentheses what happens
+/// to the server: `(+250ms)`, `(expire 0)`, `(flush)`, `(restart)`, `(restart empty)`, `(failover 1)`.
 ///
 /// ```
 /// # #[cfg(feature = "explore")] {
 /// use fakeserver::explore::Schedule;
 ///
-/// let schedule: Schedule = "v1:00c0ffee:abb~a".parse()?;
-/// assert_eq!(schedule.choices().len(), 4);
-/// assert_eq!(schedule.to_string(), "v1:00c0ffee:abb~a");
+/// let schedule: Schedule = "v1:00c0ffee:abb~a(restart)ab".parse()?;
+/// assert_eq!(schedule.choices().len(), 7);
+/// assert_eq!(schedule.to_string(), "v1:00c0ffee:abb~a(restart)ab");
 /// # }
 /// # Ok::<(), fakeserver::explore::ScheduleError>(())
 /// ```
@@ -161,7 +251,7 @@ pub enum ScheduleError {
     /// It does not begin with a version, a workload and a colon.
     #[error("a schedule has the form v1:<8 hexadecimal digits>:<choices>")]
     Form,
-    /// A letter is missing behind `!` or `~`, or there is something that is no letter.
+    /// A letter is missing behind `!` or `~`, or there is something that is neither a letter nor known in parentheses.
     #[error("no choice at position {0} of the schedule")]
     Choice(usize),
 }
@@ -178,24 +268,33 @@ impl FromStr for Schedule {
             .filter(|_| is_hash)
             .ok_or(ScheduleError::Form)?;
         let mut choices = Vec::new();
-        let mut letters = letters.chars().enumerate();
-        while let Some((at, letter)) = letters.next() {
-            let act = match letter {
-                '!' => Act::DropBefore,
-                '~' => Act::LoseReply,
-                _ => Act::Execute,
-            };
-            let letter = match act {
-                Act::Execute => Some(letter),
-                _ => letters.next().map(|(_, letter)| letter),
-            };
-            let lane = letter
-                .and_then(Lane::from_letter)
-                .ok_or(ScheduleError::Choice(at))?;
-            choices.push(Choice { lane, act });
+        let mut rest = letters;
+        while !rest.is_empty() {
+            let (choice, behind) = next_choice(rest).ok_or_else(|| {
+                let read = letters.len() - rest.len();
+                ScheduleError::Choice(letters[..read].chars().count())
+            })?;
+            choices.push(choice);
+            rest = behind;
         }
         Ok(Schedule::new(WorkloadHash(workload), choices))
     }
+}
+
+/// The choice that a text begins with, and the rest.
+fn next_choice(text: &str) -> Option<(Choice, &str)> {
+    if let Some(text) = text.strip_prefix('(') {
+        let (act, rest) = text.split_once(')')?;
+        return Some((Choice::world(Act::from_text(act)?), rest));
+    }
+    let mut letters = text.chars();
+    let (act, letter) = match letters.next()? {
+        '!' => (Act::DropBefore, letters.next()?),
+        '~' => (Act::LoseReply, letters.next()?),
+        letter => (Act::Execute, letter),
+    };
+    let lane = Lane::from_letter(letter)?;
+    Some((Choice { lane, act }, letters.as_str()))
 }
 
 #[cfg(test)]
@@ -215,6 +314,16 @@ mod tests {
     }
 
     #[test]
+    fn what_happens_to_the_server_is_read_as_it_was_printed() {
+        let text = "v1:0123abcd:a(+250ms)!b(+1us)(expire 7)(flush)c(restart)~d(restart empty)(failover 3)a";
+        let schedule: Schedule = text.parse().unwrap();
+        assert_eq!(schedule.to_string(), text);
+        assert_eq!(schedule.choices().len(), 12);
+        let world = schedule.choices().iter();
+        assert_eq!(world.filter(|one| one.lane == Lane::WORLD).count(), 7);
+    }
+
+    #[test]
     fn a_malformed_schedule_is_refused_with_the_place() {
         for (text, error) in [
             ("", ScheduleError::Form),
@@ -225,6 +334,17 @@ mod tests {
             ("v1:00000000:ab1", ScheduleError::Choice(2)),
             ("v1:00000000:a!", ScheduleError::Choice(1)),
             ("v1:00000000:!!a", ScheduleError::Choice(0)),
+            ("v1:00000000:a(", ScheduleError::Choice(1)),
+            ("v1:00000000:(flush", ScheduleError::Choice(0)),
+            ("v1:00000000:!(flush)", ScheduleError::Choice(0)),
+            ("v1:00000000:(flush)(flush )", ScheduleError::Choice(7)),
+            ("v1:00000000:(expire -1)", ScheduleError::Choice(0)),
+            ("v1:00000000:(expire +1)", ScheduleError::Choice(0)),
+            ("v1:00000000:(expire )", ScheduleError::Choice(0)),
+            ("v1:00000000:(+9)", ScheduleError::Choice(0)),
+            ("v1:00000000:(+99999999999999ms)", ScheduleError::Choice(0)),
+            ("v1:00000000:(failover 99999999999)", ScheduleError::Choice(0)),
+            ("v1:00000000:\u{e9}", ScheduleError::Choice(0)),
         ] {
             assert_eq!(text.parse::<Schedule>(), Err(error), "{text}");
         }

@@ -67,6 +67,7 @@ impl<'a> Point<'a> {
     pub fn is_preemption(&self, choice: Choice) -> bool {
         self.last.is_some_and(|last| {
             last != choice.lane
+                && choice.lane != Lane::WORLD
                 && self
                     .candidates
                     .iter()

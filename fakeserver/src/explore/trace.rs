@@ -12,7 +12,7 @@ use crate::wire::Request;
 pub struct Step {
     /// Whose command, and what happened to it.
     pub choice: Choice,
-    /// The command.
+    /// The command; none if something happened to the server.
     pub request: Request,
     /// Its reply, also if it was lost on the way; none if the command did not run, or still waits.
     pub reply: Option<Value>,
@@ -60,7 +60,11 @@ impl fmt::Display for Trace {
             .collect();
         let mut title = "step".to_owned();
         for (lane, width) in lanes.iter().zip(&widths) {
-            write!(title, "  {:<width$}", format!("conn {lane}"))?;
+            let name = match *lane {
+                Lane::WORLD => "server".to_owned(),
+                lane => format!("conn {lane}"),
+            };
+            write!(title, "  {name:<width$}")?;
         }
         f.write_str(title.trim_end())?;
         for row in &rows {
@@ -116,6 +120,9 @@ fn rows(steps: &[Step]) -> Vec<Row> {
 }
 
 fn describe(step: &Step) -> String {
+    if step.choice.lane == Lane::WORLD {
+        return step.choice.to_string();
+    }
     let words: Vec<String> = step
         .request
         .words()

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::value::Blob;
 
 /// The keys that have a deadline, earliest first.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ExpiryIndex {
     by_time: BTreeSet<(i64, Blob)>,
     sum: i128,
@@ -35,6 +35,12 @@ impl ExpiryIndex {
     /// Sum of all deadlines.
     pub(super) fn sum(&self) -> i128 {
         self.sum
+    }
+
+    /// The keys in order of deadline, then of name.
+    #[cfg(feature = "explore")]
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(i64, Blob)> {
+        self.by_time.iter()
     }
 
     /// The earliest deadline.

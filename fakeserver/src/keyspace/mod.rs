@@ -10,6 +10,8 @@ mod footprint;
 mod lazy_free;
 mod notify;
 mod placement;
+#[cfg(feature = "explore")]
+mod rebirth;
 mod usage;
 mod watch;
 
@@ -17,6 +19,8 @@ use std::cell::{Cell, RefCell};
 
 pub use entry::{Entry, Typed, Value};
 pub use lazy_free::Reason;
+#[cfg(feature = "explore")]
+pub(crate) use rebirth::Databases;
 pub use notify::{Class, Classes, Event, KeyEvent};
 pub use watch::{WatchRegistry, WatchedKey};
 pub(crate) use {
@@ -36,7 +40,7 @@ use watch::Standing;
 pub struct DbIndex(pub usize);
 
 /// One logical database.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Db {
     dict: Dict<Entry>,
     expiry: ExpiryIndex,

@@ -53,6 +53,14 @@ impl Usage {
         }
     }
 
+    /// As newly made, with the same settings.
+    #[cfg(feature = "explore")]
+    pub(super) fn renew(&mut self, seed: u64) {
+        self.touched.get_mut().clear();
+        *self.rng.get_mut() = fastrand::Rng::with_seed(seed);
+        self.bytes = self.bytes.map(|_| 0);
+    }
+
     pub(super) fn tracking(&self) -> Tracking {
         self.tracking
     }

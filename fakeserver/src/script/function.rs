@@ -55,8 +55,8 @@ pub(crate) enum RestorePolicy {
 }
 
 /// Libraries by name, and all their functions.
-#[derive(Debug, Default)]
-struct Libraries {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Libraries {
     by_name: BTreeMap<Blob, Library>,
     /// By name in lower case: FCALL finds a function whatever its case.
     functions: BTreeMap<Vec<u8>, Arc<Function>>,
@@ -156,6 +156,19 @@ impl Functions {
     /// The libraries, by name.
     pub(crate) fn libraries(&self) -> impl ExactSizeIterator<Item = &Library> {
         self.current.by_name.values()
+    }
+
+    /// A copy of the libraries.
+    #[cfg(feature = "explore")]
+    pub(crate) fn copy(&self) -> Libraries {
+        self.current.clone()
+    }
+
+    /// Has the libraries as they were when they were copied; they must be of the same life.
+    #[cfg(feature = "explore")]
+    pub(crate) fn go_back_to(&mut self, libraries: Libraries) {
+        self.current = libraries;
+        self.forget_callbacks();
     }
 
     /// Number of functions.

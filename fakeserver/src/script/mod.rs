@@ -36,6 +36,8 @@ use crate::stats::ScriptFigures;
 use crate::value::Blob;
 use crate::wire::request::split_words;
 
+#[cfg(feature = "explore")]
+pub(crate) use function::Libraries;
 pub(crate) use flags::{ScriptFlag, ScriptFlags};
 pub(crate) use function::{
     ENGINE, Function, Functions, Library, RestorePolicy, call_function, find_function,
@@ -122,6 +124,14 @@ impl ScriptEngine {
             .is_some_and(|state| state.cache.contains_key(sha))
     }
 
+    /// Whether any script is in the cache.
+    #[cfg(feature = "explore")]
+    pub(crate) fn has_scripts(&self) -> bool {
+        self.state
+            .as_ref()
+            .is_some_and(|state| !state.cache.is_empty())
+    }
+
     /// What a script of this name declares, or would if it had this source; none if there is neither or the source is not
     /// understood.
     pub(crate) fn flags(&self, sha: &Sha, source: Option<&[u8]>) -> Option<ScriptFlags> {
@@ -156,7 +166,15 @@ impl ScriptEngine {
     /// compiled, since making them takes longer than most of the explorer's runs.
     #[cfg(feature = "explore")]
     pub(crate) fn renew(&mut self) {
-        self.functions.flush();
+        if self.functions.len() > 0 {
+            self.functions.flush();
+        }
+        self.forget_scripts();
+    }
+
+    /// As [`ScriptEngine::renew`], but functions stay.
+    #[cfg(feature = "explore")]
+    pub(crate) fn forget_scripts(&mut self) {
         if let Some(random) = &self.random {
             random.reset();
         }

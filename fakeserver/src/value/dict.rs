@@ -47,6 +47,13 @@ impl<V> Dict<V> {
         }
     }
 
+    /// As newly made, but the memory is kept.
+    #[cfg(feature = "explore")]
+    pub(crate) fn renew(&mut self) {
+        self.entries.clear();
+        self.heads.clear();
+    }
+
     /// The seed of the hash function.
     pub fn seed(&self) -> u64 {
         self.seed

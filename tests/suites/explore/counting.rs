@@ -111,7 +111,8 @@ fn a_budget_makes_a_sample_of_it() {
 fn work_on_other_threads_is_refused() {
     let counter = Counter::new(2, Way::Optimistic).with(Noise::Blocking);
     let error = explore(counter, Reduction::None).unwrap_err();
-    assert!(matches!(error, ExploreError::Escaped), "{error}");
+    assert!(matches!(error, ExploreError::Escaped(_)), "{error}");
+    eprintln!("{error}");
 }
 
 #[test]

@@ -1,0 +1,323 @@
+//! What happens in the hook: a choice is made and carried out, or time goes on.
+
+use std::task::Waker;
+use std::time::Duration;
+
+use redis::Value;
+use smallvec::SmallVec;
+
+use super::ORIGIN;
+use super::backend::Link;
+use super::gate::{DEADLOCK_AFTER, GateState, Stop};
+use super::lane::{Command, LaneState, Wakers};
+use super::schedule::{Act, Choice, Lane};
+use super::strategy::{Candidate, Decision, Head, Point, Strategy};
+use super::trace::Step;
+use crate::footprint::Footprint;
+use crate::wire::Request;
+
+/// The shortest time that passes: what a timer can tell apart.
+const TICK: Duration = Duration::from_millis(1);
+
+impl GateState {
+    /// One turn of the hook: who can go on because of it. `None` if there is nothing to do but to let time pass.
+    pub(super) fn turn(&mut self) -> Option<Wakers> {
+        let elapsed = self.start?.elapsed();
+        let now = ORIGIN.plus(elapsed);
+        if now != self.now {
+            self.now = now;
+            let mut wakers = Wakers::new();
+            self.backend.pass_time(now);
+            self.deliver_all(&mut wakers);
+            if !wakers.is_empty() {
+                return Some(wakers);
+            }
+        }
+        if self.held_until.is_some_and(|until| elapsed < until) {
+            return self.arm(elapsed);
+        }
+        self.held_until = None;
+        match self.advance(elapsed) {
+            None => self.arm(elapsed),
+            wakers => wakers,
+        }
+    }
+
+    /// Has the watching task sleep until something happens without a command; `None` if it does already.
+    fn arm(&mut self, elapsed: Duration) -> Option<Wakers> {
+        if self.stop.is_some() {
+            return None;
+        }
+        let is_held = self.held_until.is_some();
+        if elapsed >= DEADLOCK_AFTER && !is_held {
+            self.stop = Some(Stop::Deadlock(self.who_waits()));
+            return Some(self.take_watch().into_iter().collect());
+        }
+        let waits = self.lanes.iter().any(|lane| lane.waiting.is_some());
+        let timeout = self.backend.next_timeout().filter(|_| waits);
+        let timeout = timeout.map(|at| {
+            let micros = at.micros().saturating_sub(ORIGIN.micros());
+            let at = Duration::from_micros(u64::try_from(micros).unwrap_or(0));
+            at.max(elapsed + TICK)
+        });
+        let until = [self.held_until, timeout, (!is_held).then_some(DEADLOCK_AFTER)];
+        let alarm = until.into_iter().flatten().min();
+        if alarm == self.alarm {
+            return None;
+        }
+        self.alarm = alarm;
+        Some(self.take_watch().into_iter().collect())
+    }
+
+    /// Which clients wait for the server, and with what.
+    fn who_waits(&self) -> String {
+        let waiting = self.lanes.iter().enumerate().filter_map(|(at, lane)| {
+            let name = lane.waiting.as_ref()?.own.name();
+            Some(format!("{} waits in {name}", Lane::new(at)?))
+        });
+        let waiting: Vec<String> = waiting.collect();
+        if waiting.is_empty() {
+            "clients wait for each other, or for a thread that is not under control".to_owned()
+        } else {
+            waiting.join(", ")
+        }
+    }
+
+    /// Runs one command; who can go on because of it. `None` if there is nothing to run.
+    fn advance(&mut self, elapsed: Duration) -> Option<Wakers> {
+        if self.stop.is_some() {
+            return None;
+        }
+        let mut strategy = self.strategy.take()?;
+        let decision = self.decide(strategy.as_mut());
+        self.strategy = Some(strategy);
+        let stop = match decision? {
+            Decision::Take(_) if self.choices.len() >= self.steps_max => Stop::StepLimit,
+            Decision::Take(choice) => return Some(self.perform(choice, elapsed)),
+            Decision::Prune => Stop::Pruned,
+            Decision::Diverged(how) => Stop::Diverged(how),
+        };
+        self.stop = Some(stop);
+        Some(self.take_watch().into_iter().collect())
+    }
+
+    fn decide(&mut self, strategy: &mut dyn Strategy) -> Option<Decision> {
+        let mut enabled: SmallVec<[(Lane, usize); 8]> = SmallVec::new();
+        for (at, state) in self.lanes.iter_mut().enumerate() {
+            if let (true, Some(lane)) = (state.is_enabled(), Lane::new(at)) {
+                state.prepare();
+                enabled.push((lane, at));
+            }
+        }
+        // The default comes first: whoever had the turn keeps it.
+        if let Some(at) = enabled
+            .iter()
+            .position(|(lane, _)| Some(*lane) == self.last)
+        {
+            enabled[..=at].rotate_right(1);
+        }
+        let heads: SmallVec<[(Lane, &Head); 8]> = enabled
+            .iter()
+            .filter_map(|(lane, at)| Some((*lane, self.lanes.get(*at)?.head.as_ref()?)))
+            .collect();
+        let mut world: SmallVec<[(Act, Head); 1]> = SmallVec::new();
+        let mut candidates: SmallVec<[Candidate<'_>; 12]> = SmallVec::new();
+        candidates.extend(heads.iter().map(|&(lane, head)| Candidate {
+            choice: Choice::execute(lane),
+            head,
+        }));
+        for &(lane, head) in &heads {
+            for act in self.faults.acts(head) {
+                let choice = Choice { lane, act };
+                candidates.push(Candidate { choice, head });
+            }
+        }
+        // A command that nobody else sees comes first: what happens to the server is the same in front of it and behind it.
+        let open = !heads.is_empty() && heads.iter().all(|(_, head)| !head.local);
+        world.extend(self.world_heads(open));
+        candidates.extend(world.iter().map(|(act, head)| Candidate {
+            choice: Choice::world(*act),
+            head,
+        }));
+        if candidates.is_empty() {
+            return None;
+        }
+        let point = Point {
+            last: self.last,
+            candidates: &candidates,
+        };
+        let decision = strategy.choose(&point);
+        match decision {
+            Decision::Take(choice) if !candidates.iter().any(|one| one.choice == choice) => {
+                Some(Decision::Diverged(format!("{choice} is not possible")))
+            }
+            Decision::Take(choice) => {
+                self.preemptions += usize::from(point.is_preemption(choice));
+                Some(decision)
+            }
+            decision => Some(decision),
+        }
+    }
+
+    /// What may happen to the server, as a strategy sees it.
+    fn world_heads(&self, open: bool) -> SmallVec<[(Act, Head); 1]> {
+        if !open || !self.faults.strikes_world() {
+            return SmallVec::new();
+        }
+        let before = self.choices.last().filter(|one| one.lane == Lane::WORLD);
+        let holdings = self.backend.holdings();
+        let acts = self.faults.world_acts(holdings, before.map(|one| one.act));
+        let heads = acts.into_iter().map(|act| {
+            let footprint = match act {
+                Act::FlushScripts => Footprint::script_cache(),
+                // A number names another key when a deadline changes, and all else is seen by everybody.
+                _ => Footprint::everything(),
+            };
+            let head = Head {
+                footprint,
+                local: false,
+                fingerprint: 0,
+            };
+            (act, head)
+        });
+        heads.collect()
+    }
+
+    /// Has all commands of a lane run, since the gate is open.
+    pub(super) fn run_all(&mut self, lane: Lane) {
+        let is_enabled = |lane: Option<&LaneState>| lane.is_some_and(LaneState::is_enabled);
+        while is_enabled(self.lanes.get(lane.index())) {
+            let wakers = self.perform(Choice::execute(lane), Duration::ZERO);
+            wakers.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    fn perform(&mut self, choice: Choice, elapsed: Duration) -> Wakers {
+        let mut wakers = Wakers::new();
+        if choice.is_fault() {
+            self.faults.left = self.faults.left.saturating_sub(1);
+        }
+        if choice.lane == Lane::WORLD {
+            self.note(choice, None, false);
+            self.strike(choice.act, elapsed, &mut wakers);
+            return wakers;
+        }
+        let Some(lane) = self.lanes.get_mut(choice.lane.index()) else {
+            return wakers;
+        };
+        let head = lane.head.take();
+        let (Some(command), Some(link)) = (lane.queue.pop_front(), lane.link) else {
+            return wakers;
+        };
+        if self.strategy.is_some() {
+            self.last = Some(choice.lane);
+        }
+        let local = head.is_some_and(|head| head.local);
+        self.note(choice, Some(&command.request), local);
+        let exchange = command.exchange;
+        if choice.act != Act::DropBefore {
+            self.submit(choice.lane, link, command, &mut wakers);
+        }
+        if choice.is_fault() {
+            self.lose(choice.lane, Some(exchange), &mut wakers);
+        } else if !self.backend.is_open(link) {
+            self.lose(choice.lane, None, &mut wakers);
+        }
+        self.close_if_released(choice.lane);
+        wakers
+    }
+
+    /// Takes down what happens.
+    fn note(&mut self, choice: Choice, request: Option<&Request>, local: bool) {
+        if self.strategy.is_some() {
+            self.choices.push(choice);
+        }
+        if let (Some(log), Some(request)) = (&mut self.log, request) {
+            log.push(request.clone());
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.steps.push(Step {
+                choice,
+                request: request.cloned().unwrap_or_default(),
+                reply: None,
+                local,
+            });
+        }
+    }
+
+    /// Something happens to the server.
+    fn strike(&mut self, act: Act, elapsed: Duration, wakers: &mut Wakers) {
+        if let Act::Advance(by) = act {
+            self.held_until = elapsed.checked_add(by);
+            return;
+        }
+        if matches!(act, Act::Restart { .. } | Act::Failover { .. }) {
+            for lane in (0..self.lanes.len()).filter_map(Lane::new) {
+                self.lose(lane, None, wakers);
+            }
+        }
+        if let Err(error) = self.backend.strike(act, self.now) {
+            self.stop = Some(Stop::Diverged(error.to_string()));
+            wakers.extend(self.take_watch());
+        }
+        self.deliver_all(wakers);
+    }
+
+    fn submit(&mut self, lane: Lane, link: Link, command: Command, wakers: &mut Wakers) {
+        let Some(state) = self.lanes.get_mut(lane.index()) else {
+            return;
+        };
+        let step = self.choices.len().saturating_sub(1);
+        let (waiting, request) = command.leave(step);
+        state.waiting = Some(waiting);
+        self.backend.submit(link, request, self.now);
+        self.deliver_all(wakers);
+    }
+
+    fn deliver_all(&mut self, wakers: &mut Wakers) {
+        while let Some((link, reply)) = self.backend.poll() {
+            self.deliver(link, reply, wakers);
+        }
+    }
+
+    fn deliver(&mut self, link: Link, reply: Value, wakers: &mut Wakers) {
+        let to = |lane: &&mut LaneState| lane.link == Some(link);
+        let Some(lane) = self.lanes.iter_mut().find(to) else {
+            return;
+        };
+        let Some(reply) = lane.take_push(reply, wakers) else {
+            return;
+        };
+        let Some(command) = lane.waiting.take() else {
+            return;
+        };
+        let refused = matches!(reply, Value::ServerError(_));
+        lane.session.ran(&command.own, refused);
+        if let Some(trace) = &mut self.trace
+            && let Some(step) = trace.steps.get_mut(command.step)
+        {
+            step.reply = Some(reply.clone());
+        }
+        wakers.extend(lane.answer(command.exchange, reply));
+    }
+
+    /// The connection breaks: whoever waits for a reply learns it.
+    fn lose(&mut self, lane: Lane, unread: Option<u64>, wakers: &mut Wakers) {
+        if let Some(state) = self.lanes.get_mut(lane.index()) {
+            if let Some(link) = state.link.take() {
+                self.backend.close(link);
+            }
+            wakers.extend(state.fail(unread));
+        }
+    }
+
+    pub(super) fn close_if_released(&mut self, lane: Lane) {
+        if let Some(state) = self.lanes.get_mut(lane.index())
+            && !state.held
+            && state.is_idle()
+            && let Some(link) = state.link.take()
+        {
+            self.backend.close(link);
+        }
+    }
+}
