@@ -15,5 +15,11 @@ mod counting;
 mod faults;
 #[path = "explore/reports.rs"]
 mod reports;
+#[path = "explore/script.rs"]
+mod script;
 #[path = "explore/soundness.rs"]
 mod soundness;
+#[path = "explore/waiting.rs"]
+mod waiting;
+#[path = "explore/world.rs"]
+mod world;

@@ -203,8 +203,9 @@ impl Gate {
         let mut state = self.lock();
         state.start = None;
         state.main_waker = None;
+        // Who watches is to forget the time; who is not woken keeps the waker.
         let is_asleep = state.alarm.take().is_some();
-        let waker = state.watch_waker.take().filter(|_| is_asleep);
+        let waker = state.watch_waker.take_if(|_| is_asleep);
         drop(state);
         if let Some(waker) = waker {
             waker.wake();
@@ -393,7 +394,9 @@ fn refusal(request: &Request, speaks_resp3: impl FnOnce() -> bool) -> Option<Red
         "the explorer has no MONITOR"
     } else if request.name().len() == 6
         && is("CLIENT")
-        && request.get(1).is_some_and(|word| word.eq_ignore_ascii_case(b"REPLY"))
+        && request
+            .get(1)
+            .is_some_and(|word| word.eq_ignore_ascii_case(b"REPLY"))
     {
         "the explorer has no CLIENT REPLY: each command is answered"
     } else {

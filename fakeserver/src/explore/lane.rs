@@ -159,11 +159,7 @@ impl LaneState {
             .position(|exchange| exchange.number == number)
     }
 
-    pub(super) fn poll(
-        &mut self,
-        ticket: Ticket,
-        cx: &Context<'_>,
-    ) -> Poll<RedisResult<Replies>> {
+    pub(super) fn poll(&mut self, ticket: Ticket, cx: &Context<'_>) -> Poll<RedisResult<Replies>> {
         let Some(at) = self.position(ticket.number) else {
             return Poll::Ready(Err(closed()));
         };

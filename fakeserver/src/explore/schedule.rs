@@ -343,7 +343,10 @@ mod tests {
             ("v1:00000000:(expire )", ScheduleError::Choice(0)),
             ("v1:00000000:(+9)", ScheduleError::Choice(0)),
             ("v1:00000000:(+99999999999999ms)", ScheduleError::Choice(0)),
-            ("v1:00000000:(failover 99999999999)", ScheduleError::Choice(0)),
+            (
+                "v1:00000000:(failover 99999999999)",
+                ScheduleError::Choice(0),
+            ),
             ("v1:00000000:\u{e9}", ScheduleError::Choice(0)),
         ] {
             assert_eq!(text.parse::<Schedule>(), Err(error), "{text}");

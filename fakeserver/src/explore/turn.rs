@@ -60,7 +60,11 @@ impl GateState {
             let at = Duration::from_micros(u64::try_from(micros).unwrap_or(0));
             at.max(elapsed + TICK)
         });
-        let until = [self.held_until, timeout, (!is_held).then_some(DEADLOCK_AFTER)];
+        let until = [
+            self.held_until,
+            timeout,
+            (!is_held).then_some(DEADLOCK_AFTER),
+        ];
         let alarm = until.into_iter().flatten().min();
         if alarm == self.alarm {
             return None;

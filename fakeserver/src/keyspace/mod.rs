@@ -19,9 +19,9 @@ use std::cell::{Cell, RefCell};
 
 pub use entry::{Entry, Typed, Value};
 pub use lazy_free::Reason;
+pub use notify::{Class, Classes, Event, KeyEvent};
 #[cfg(feature = "explore")]
 pub(crate) use rebirth::Databases;
-pub use notify::{Class, Classes, Event, KeyEvent};
 pub use watch::{WatchRegistry, WatchedKey};
 pub(crate) use {
     footprint::allocated, footprint::key_size, footprint::text_size, lazy_free::LazyFree,

@@ -36,9 +36,9 @@ use crate::stats::ScriptFigures;
 use crate::value::Blob;
 use crate::wire::request::split_words;
 
+pub(crate) use flags::{ScriptFlag, ScriptFlags};
 #[cfg(feature = "explore")]
 pub(crate) use function::Libraries;
-pub(crate) use flags::{ScriptFlag, ScriptFlags};
 pub(crate) use function::{
     ENGINE, Function, Functions, Library, RestorePolicy, call_function, find_function,
 };

@@ -112,7 +112,7 @@ fn work_on_other_threads_is_refused() {
     let counter = Counter::new(2, Way::Optimistic).with(Noise::Blocking);
     let error = explore(counter, Reduction::None).unwrap_err();
     assert!(matches!(error, ExploreError::Escaped(_)), "{error}");
-    eprintln!("{error}");
+    assert!(error.to_string().contains("counter.rs"), "{error}");
 }
 
 #[test]
