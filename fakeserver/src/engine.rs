@@ -117,30 +117,78 @@ pub struct Transmit {
 }
 
 impl Engine {
-    /// An empty server.
-    pub fn new(config: Config, now: Timestamp) -> Engine {
-        let keyspace = Keyspace::new(config.databases, config.seed);
-        let mut engine = Engine::of_parts(config, keyspace, ServerStats::new(), now);
-        engine.apply_config();
-        engine
-    }
-
     /// As newly made with the settings that it has, scripts apart, but faster: what takes memory stays.
     #[cfg(feature = "explore")]
     pub(crate) fn renew(&mut self, now: Timestamp) {
-        let mut keyspace = std::mem::replace(&mut self.keyspace, Keyspace::new(0, 0));
+        // All fields by name, so that none is forgotten.
+        let Engine {
+            keyspace,
+            config,
+            rng,
+            sessions,
+            queues,
+            resumed,
+            exec_pushes,
+            pubsub,
+            monitors,
+            monitor_feed,
+            pause,
+            stats,
+            slowlog,
+            out_of_memory,
+            eviction,
+            latency_events,
+            control,
+            sleep,
+            idle_check_at,
+            saving,
+            shutdown,
+            hang_ups,
+            ready,
+            now: present,
+            started_at,
+            scripts: _,
+            running,
+            interlude,
+            session_count,
+        } = self;
         keyspace.renew();
-        let stats = std::mem::take(&mut self.stats).renewed();
-        let config = std::mem::take(&mut self.config);
-        let scripts = std::mem::take(&mut self.scripts);
-        *self = Engine::of_parts(config, keyspace, stats, now);
-        self.scripts = scripts;
+        *rng = fastrand::Rng::with_seed(config.seed);
+        sessions.clear();
+        *queues = WaitQueues::default();
+        resumed.clear();
+        *exec_pushes = None;
+        *pubsub = PubSub::default();
+        monitors.clear();
+        monitor_feed.clear();
+        *pause = Pause::default();
+        stats.renew();
+        *slowlog = SlowLog::default();
+        *out_of_memory = false;
+        *eviction = EvictionPool::default();
+        *latency_events = LatencyEvents::default();
+        *control = Control::new(config);
+        *sleep = Sleep::default();
+        *idle_check_at = None;
+        *saving = Saving {
+            at: now.seconds(),
+            ..Saving::default()
+        };
+        *shutdown = false;
+        *hang_ups = 0;
+        ready.clear();
+        *present = now;
+        *started_at = now;
+        *running = None;
+        *interlude = None;
+        *session_count = 0;
         self.schedule_idle_check();
     }
 
-    fn of_parts(config: Config, keyspace: Keyspace, stats: ServerStats, now: Timestamp) -> Engine {
-        Engine {
-            keyspace,
+    /// An empty server.
+    pub fn new(config: Config, now: Timestamp) -> Engine {
+        let mut engine = Engine {
+            keyspace: Keyspace::new(config.databases, config.seed),
             rng: fastrand::Rng::with_seed(config.seed),
             control: Control::new(&config),
             config,
@@ -152,7 +200,7 @@ impl Engine {
             monitors: BTreeSet::new(),
             monitor_feed: Vec::new(),
             pause: Pause::default(),
-            stats,
+            stats: ServerStats::new(),
             slowlog: SlowLog::default(),
             out_of_memory: false,
             eviction: EvictionPool::default(),
@@ -173,7 +221,9 @@ impl Engine {
             running: None,
             interlude: None,
             session_count: 0,
-        }
+        };
+        engine.apply_config();
+        engine
     }
 
     /// A new connection that exchanges bytes: use [`Engine::receive`] and [`Engine::poll_transmit`].

@@ -124,6 +124,12 @@ impl Static {
         self.row.map_or("", Row::name)
     }
 
+    /// Whether the command may change settings of the server.
+    #[cfg(feature = "explore")]
+    pub(crate) fn is_admin(&self) -> bool {
+        self.row.is_some_and(|row| row.has(Flag::Admin))
+    }
+
     fn is(&self, name: &str) -> bool {
         self.row.is_some_and(|row| row.name() == name)
     }

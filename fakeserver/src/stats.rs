@@ -36,7 +36,7 @@ pub(crate) struct ScriptFigures {
 }
 
 /// What the server did since the last reset.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ServerStats {
     /// By [`Row::index`].
     commands: Vec<CommandStats>,
@@ -67,9 +67,10 @@ impl ServerStats {
 
     /// As newly made, but the memory is kept.
     #[cfg(feature = "explore")]
-    pub(crate) fn renewed(mut self) -> ServerStats {
-        self.commands.fill(CommandStats::default());
-        ServerStats::of_commands(self.commands)
+    pub(crate) fn renew(&mut self) {
+        let mut commands = std::mem::take(&mut self.commands);
+        commands.fill(CommandStats::default());
+        *self = ServerStats::of_commands(commands);
     }
 
     fn of_commands(commands: Vec<CommandStats>) -> ServerStats {

@@ -7,7 +7,6 @@ use redis::{ConnectionLike, RedisResult, Value};
 use super::faults::Holdings;
 use super::schedule::Act;
 use crate::clock::Timestamp;
-use crate::command::{Flag, Group, lookup};
 use crate::config::Config;
 use crate::engine::{Engine, Peer};
 use crate::keyspace::Databases;
@@ -25,11 +24,17 @@ pub(super) trait Backend: Send {
     /// A new connection.
     fn open(&mut self, protocol: Protocol, now: Timestamp) -> RedisResult<Link>;
 
+    /// A command runs next that may change settings of the server.
+    fn expect_change(&mut self) {}
+
     /// Runs a command; its reply, and replies that it causes on other connections, come through [`Backend::poll`].
     fn submit(&mut self, link: Link, request: Request, now: Timestamp);
 
     /// The next reply, and whose.
     fn poll(&mut self) -> Option<(Link, Value)>;
+
+    /// Whether the server may have closed a connection since it was asked last.
+    fn has_closed(&mut self) -> bool;
 
     /// Whether the server still holds the connection.
     fn is_open(&self, link: Link) -> bool;
@@ -74,9 +79,14 @@ pub(super) trait Backend: Send {
 pub(super) struct InProcess {
     engine: Engine,
     config: Config,
-    ready: Option<SessionId>,
-    /// Whether a command ran that may have changed more of the server than keys and scripts.
-    is_touched: bool,
+    /// Whose command has just run.
+    answering: Option<SessionId>,
+    /// Who is known to have no further reply.
+    spared: Option<SessionId>,
+    /// Whether the server has closed a connection.
+    has_closed: bool,
+    /// Whether a command ran that may have changed settings.
+    is_changed: bool,
     undo_max: usize,
     /// What there was in front of each of the last steps that wrote, the latest last.
     undo: VecDeque<(Databases, Libraries)>,
@@ -89,8 +99,10 @@ impl InProcess {
         InProcess {
             engine: Engine::new(config.clone(), now),
             config,
-            ready: None,
-            is_touched: false,
+            answering: None,
+            spared: None,
+            has_closed: false,
+            is_changed: false,
             undo_max: 0,
             undo: VecDeque::new(),
         }
@@ -108,7 +120,13 @@ impl InProcess {
             None => engine.scripts.renew(),
         }
         self.engine = engine;
-        self.ready = None;
+        self.forget_replies();
+    }
+
+    fn forget_replies(&mut self) {
+        self.answering = None;
+        self.spared = None;
+        self.has_closed = false;
     }
 
     fn expire(&mut self, nth: u32, now: Timestamp) {
@@ -123,6 +141,7 @@ impl InProcess {
             }
         }
         self.engine.keyspace.let_expire(db, &key);
+        self.spared = None;
         self.engine.handle_timeout(now);
     }
 
@@ -154,13 +173,6 @@ impl InProcess {
     }
 }
 
-/// Whether a command may change more of a server than keys, scripts and its own connection.
-fn touches_server(request: &Request) -> bool {
-    lookup(request.name()).is_some_and(|row| {
-        row.has(Flag::Admin) || matches!(row.group(), Group::Server | Group::Connection)
-    })
-}
-
 impl Backend for InProcess {
     fn open(&mut self, protocol: Protocol, now: Timestamp) -> RedisResult<Link> {
         let id = self.engine.connect_direct(Peer::default(), now);
@@ -170,19 +182,44 @@ impl Backend for InProcess {
         Ok(Link(id.0))
     }
 
+    fn expect_change(&mut self) {
+        self.is_changed = true;
+    }
+
     fn submit(&mut self, link: Link, request: Request, now: Timestamp) {
-        self.is_touched |= touches_server(&request);
+        let id = SessionId(link.0);
+        self.answering = Some(id);
         if self.undo_max > 0 {
             self.submit_undoably(link, request, now);
         } else {
-            self.engine.submit(SessionId(link.0), request, now);
+            self.engine.submit(id, request, now);
         }
     }
 
     fn poll(&mut self) -> Option<(Link, Value)> {
-        let (session, reply) = self.engine.poll_any_reply(&mut self.ready)?;
-        let protocol = self.engine.protocol(session);
-        Some((Link(session.0), to_value(reply, protocol)))
+        if let Some(id) = self.answering {
+            match self.engine.poll_spoken_reply(id) {
+                Ok((reply, protocol)) => return Some((Link(id.0), to_value(reply, protocol))),
+                Err(goes_on) => self.has_closed |= !goes_on,
+            }
+            self.answering = None;
+            // Whoever ran last stays in the set, so that it is not made anew for each command.
+            self.engine.ready.insert(id);
+            self.spared = Some(id);
+        }
+        loop {
+            let mut ready = self.engine.ready.iter().copied();
+            let id = ready.find(|id| Some(*id) != self.spared)?;
+            match self.engine.poll_spoken_reply(id) {
+                Ok((reply, protocol)) => return Some((Link(id.0), to_value(reply, protocol))),
+                Err(goes_on) => self.has_closed |= !goes_on,
+            }
+            self.engine.ready.remove(&id);
+        }
+    }
+
+    fn has_closed(&mut self) -> bool {
+        std::mem::take(&mut self.has_closed)
     }
 
     fn is_open(&self, link: Link) -> bool {
@@ -235,19 +272,20 @@ impl Backend for InProcess {
     }
 
     fn pass_time(&mut self, now: Timestamp) {
+        self.spared = None;
         self.engine.catch_up(|| now);
     }
 
     fn renew(&mut self, now: Timestamp) -> bool {
         self.undo.clear();
         self.undo_max = 0;
-        if std::mem::take(&mut self.is_touched) {
+        if std::mem::take(&mut self.is_changed) {
             self.start_again(None, now);
             return true;
         }
         self.engine.scripts.renew();
         self.engine.renew(now);
-        self.ready = None;
+        self.forget_replies();
         true
     }
 }
@@ -321,6 +359,10 @@ impl Backend for Elsewhere {
 
     fn poll(&mut self) -> Option<(Link, Value)> {
         self.replies.pop_front()
+    }
+
+    fn has_closed(&mut self) -> bool {
+        true
     }
 
     fn is_open(&self, link: Link) -> bool {

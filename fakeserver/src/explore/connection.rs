@@ -13,7 +13,7 @@ use super::escape::Escape;
 use super::gate::Gate;
 use super::lane::{Replies, Ticket};
 use super::schedule::Lane;
-use crate::redis_client::{answers, requests};
+use crate::redis_client::answers;
 use crate::wire::{Protocol, Request};
 
 /// A client's connection. Each command of a write waits for its own turn, so that others can come in between.
@@ -83,7 +83,7 @@ impl ConnectionLike for Connection {
         count: usize,
     ) -> RedisFuture<'a, Vec<Value>> {
         Box::pin(async move {
-            let requests = requests_of(pipeline)?.into_iter();
+            let requests = requests_of(pipeline).into_iter();
             let replies = self.exchange(requests).await?;
             answers(replies.into_vec(), offset, count)
         })
@@ -174,20 +174,24 @@ impl<I> Drop for Exchange<'_, I> {
     }
 }
 
-/// The commands that a pipeline sends, the MULTI and EXEC of a transaction among them.
-fn requests_of(pipeline: &Pipeline) -> RedisResult<Vec<Request>> {
-    if pipeline.is_transaction() {
-        return requests(&pipeline.get_packed_pipeline());
-    }
-    Ok(pipeline.cmd_iter().map(request_of).collect())
+/// The commands that a pipeline sends, the MULTI and EXEC of a transaction among them. As for a single one nothing is packed
+/// and decoded: this runs for each command of each schedule.
+fn requests_of(pipeline: &Pipeline) -> Vec<Request> {
+    let commands = pipeline.cmd_iter();
+    let mut requests = Vec::with_capacity(commands.size_hint().0 + 2);
+    let is_transaction = pipeline.is_transaction();
+    requests.extend(is_transaction.then(|| Request::new(["MULTI"])));
+    requests.extend(commands.map(request_of));
+    requests.extend(is_transaction.then(|| Request::new(["EXEC"])));
+    requests
 }
 
-/// A command's words, taken over without packing and decoding them: this runs for each command of each schedule.
+/// A command's words.
 fn request_of(command: &Cmd) -> Request {
     let words = command.args_iter().map(|word| match word {
         Arg::Simple(word) => word,
         // A cursor argument stands for the number that an iteration begins with.
         _ => b"0",
     });
-    Request::new(words)
+    Request::sized(words)
 }

@@ -23,7 +23,7 @@ use super::strategy::Strategy;
 use super::trace::Trace;
 use super::{Faults, ORIGIN};
 use crate::clock::Timestamp;
-use crate::footprint::SessionState;
+use crate::footprint::{SessionState, Static};
 use crate::wire::{Protocol, Request};
 
 /// Virtual time after which nothing but a deadlock is left to explain that nobody went on.
@@ -354,6 +354,9 @@ impl GateState {
         }
         let link = self.backend.open(Protocol::Resp2, self.now)?;
         for request in requests {
+            if Static::of(request).is_admin() {
+                self.backend.expect_change();
+            }
             self.backend.submit(link, request.clone(), self.now);
             while let Some((whose, reply)) = self.backend.poll() {
                 if whose == link {

@@ -3,9 +3,10 @@
 //!
 //! # How it works
 //! The clients are tasks of a tokio runtime with a paused clock. Each command waits at a gate in front of the server; whenever
-//! no task can go on, a [`Strategy`] says whose command runs next, and whether a connection breaks. There is no other source of
-//! concurrency, so a run depends on the choices alone and a [`Schedule`] repeats it. Time-outs, sleeps and back-off cost
-//! nothing: time goes on only when no command can run.
+//! no task can go on, a [`Strategy`] says whose command runs next, whether a connection breaks, and what happens to the server
+//! ([`Faults`]). There is no other source of concurrency, so a run depends on the choices alone and a [`Schedule`] repeats it.
+//! Time-outs, sleeps and back-off, in clients and in commands that block, cost nothing: time goes on only when no command can
+//! run, or because a schedule says so.
 //!
 //! # Layout
 //! * [`Explorer`] explores a [`Workload`], whose [`Client`]s open [`Connection`]s through a [`Connector`]
@@ -14,10 +15,11 @@
 //! * [`Counterexample`]: what was found, shrunk and drawn
 //!
 //! # What it does not do
-//! Memory that clients share is invisible: only the order of commands is chosen. A thread of the program's own
-//! (`spawn_blocking`) is noticed and refused. A reduction other than [`Reduction::None`] and [`Reduction::LocalFirst`] keeps
+//! Memory that clients share is invisible: only the order of commands is chosen. What leaves the
+//! runtime (`spawn_blocking`, a connection on another thread, a socket) is noticed where it can be, and refused with the place
+//! ([`Escape`]). `tokio::select!` takes a random branch of those that are ready, unless it is `biased`. A reduction other than [`Reduction::None`] and [`Reduction::LocalFirst`] keeps
 //! final states and replies, not the order in real time of operations of different clients. A script is trusted to touch the
-//! keys that it declares. The time-out of a blocking command (`BLPOP`) does not pass.
+//! keys that it declares.
 
 mod backend;
 mod connection;

@@ -106,46 +106,47 @@ impl GateState {
     }
 
     fn decide(&mut self, strategy: &mut dyn Strategy) -> Option<Decision> {
-        let mut enabled: SmallVec<[(Lane, usize); 8]> = SmallVec::new();
-        for (at, state) in self.lanes.iter_mut().enumerate() {
-            if let (true, Some(lane)) = (state.is_enabled(), Lane::new(at)) {
+        let mut can_run = 0;
+        for state in &mut self.lanes {
+            if state.is_enabled() {
                 state.prepare();
-                enabled.push((lane, at));
+                can_run += 1;
             }
         }
-        // The default comes first: whoever had the turn keeps it.
-        if let Some(at) = enabled
-            .iter()
-            .position(|(lane, _)| Some(*lane) == self.last)
-        {
-            enabled[..=at].rotate_right(1);
+        if can_run == 0 {
+            return None;
         }
-        let heads: SmallVec<[(Lane, &Head); 8]> = enabled
-            .iter()
-            .filter_map(|(lane, at)| Some((*lane, self.lanes.get(*at)?.head.as_ref()?)))
-            .collect();
         let mut world: SmallVec<[(Act, Head); 1]> = SmallVec::new();
-        let mut candidates: SmallVec<[Candidate<'_>; 12]> = SmallVec::new();
-        candidates.extend(heads.iter().map(|&(lane, head)| Candidate {
-            choice: Choice::execute(lane),
-            head,
-        }));
-        for &(lane, head) in &heads {
-            for act in self.faults.acts(head) {
-                let choice = Choice { lane, act };
-                candidates.push(Candidate { choice, head });
+        let mut candidates: SmallVec<[Candidate<'_>; 8]> = SmallVec::new();
+        let heads = self.lanes.iter().enumerate().filter_map(|(at, state)| {
+            let head = state.head.as_ref().filter(|_| state.is_enabled())?;
+            let choice = Choice::execute(Lane::new(at)?);
+            Some(Candidate { choice, head })
+        });
+        candidates.extend(heads);
+        // The default comes first: whoever had the turn keeps it.
+        let of_last = |one: &Candidate<'_>| Some(one.choice.lane) == self.last;
+        if let Some(at) = candidates.iter().position(of_last) {
+            candidates[..=at].rotate_right(1);
+        }
+        if self.faults.left > 0 {
+            for at in 0..candidates.len() {
+                let Candidate { choice, head } = candidates[at];
+                let acts = self.faults.acts(head);
+                candidates.extend(acts.map(|act| Candidate {
+                    choice: Choice { act, ..choice },
+                    head,
+                }));
             }
         }
         // A command that nobody else sees comes first: what happens to the server is the same in front of it and behind it.
-        let open = !heads.is_empty() && heads.iter().all(|(_, head)| !head.local);
-        world.extend(self.world_heads(open));
+        if self.faults.strikes_world() && candidates.iter().all(|one| !one.head.local) {
+            world.extend(self.world_heads());
+        }
         candidates.extend(world.iter().map(|(act, head)| Candidate {
             choice: Choice::world(*act),
             head,
         }));
-        if candidates.is_empty() {
-            return None;
-        }
         let point = Point {
             last: self.last,
             candidates: &candidates,
@@ -164,10 +165,7 @@ impl GateState {
     }
 
     /// What may happen to the server, as a strategy sees it.
-    fn world_heads(&self, open: bool) -> SmallVec<[(Act, Head); 1]> {
-        if !open || !self.faults.strikes_world() {
-            return SmallVec::new();
-        }
+    fn world_heads(&self) -> SmallVec<[(Act, Head); 1]> {
         let before = self.choices.last().filter(|one| one.lane == Lane::WORLD);
         let holdings = self.backend.holdings();
         let acts = self.faults.world_acts(holdings, before.map(|one| one.act));
@@ -224,8 +222,9 @@ impl GateState {
         }
         if choice.is_fault() {
             self.lose(choice.lane, Some(exchange), &mut wakers);
-        } else if !self.backend.is_open(link) {
-            self.lose(choice.lane, None, &mut wakers);
+        }
+        if self.backend.has_closed() {
+            self.lose_closed(&mut wakers);
         }
         self.close_if_released(choice.lane);
         wakers
@@ -273,6 +272,9 @@ impl GateState {
         };
         let step = self.choices.len().saturating_sub(1);
         let (waiting, request) = command.leave(step);
+        if waiting.own.is_admin() {
+            self.backend.expect_change();
+        }
         state.waiting = Some(waiting);
         self.backend.submit(link, request, self.now);
         self.deliver_all(wakers);
@@ -303,6 +305,18 @@ impl GateState {
             step.reply = Some(reply.clone());
         }
         wakers.extend(lane.answer(command.exchange, reply));
+    }
+
+    /// Whoever waits on a connection that the server has closed learns it.
+    fn lose_closed(&mut self, wakers: &mut Wakers) {
+        for at in 0..self.lanes.len() {
+            let link = self.lanes.get(at).and_then(|lane| lane.link);
+            if let (Some(link), Some(lane)) = (link, Lane::new(at))
+                && !self.backend.is_open(link)
+            {
+                self.lose(lane, None, wakers);
+            }
+        }
     }
 
     /// The connection breaks: whoever waits for a reply learns it.

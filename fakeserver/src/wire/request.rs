@@ -32,6 +32,18 @@ impl Request {
         request
     }
 
+    /// A request of these words, which are gone through twice so that there is room for all at once.
+    #[cfg(feature = "explore")]
+    pub(crate) fn sized<'w>(words: impl Iterator<Item = &'w [u8]> + Clone) -> Request {
+        let len = words.clone().map(<[u8]>::len).sum();
+        let mut request = Request {
+            data: Vec::with_capacity(len),
+            ends: SmallVec::new(),
+        };
+        words.for_each(|word| request.push(word));
+        request
+    }
+
     /// Appends a word.
     pub fn push(&mut self, word: &[u8]) {
         self.data.extend_from_slice(word);

@@ -157,6 +157,27 @@ fn what_is_not_answered_once_is_refused_and_says_why() {
     assert_eq!(count(Script::new("refused", &[ask]), Faults::none()), 1);
 }
 
+#[test]
+fn a_client_that_waits_learns_that_another_has_closed_its_connection() {
+    fn wait(client: Clients) -> Done {
+        Box::pin(async move {
+            let mut connection = client.connect().await.unwrap();
+            let pop = cmd("BLPOP").arg("list").arg(0).take();
+            let popped: redis::RedisResult<Value> = pop.query_async(&mut connection).await;
+            assert!(popped.is_err_and(|error| error.is_connection_dropped()));
+        })
+    }
+    fn kill(client: Clients) -> Done {
+        Box::pin(async move {
+            let mut connection = client.connect().await.unwrap();
+            let kill = cmd("CLIENT").arg("KILL").arg("SKIPME").arg("yes").take();
+            kill.exec_async(&mut connection).await.unwrap();
+        })
+    }
+    // In front of the wait, or during it.
+    assert_eq!(count(Script::new("kill", &[wait, kill]), Faults::none()), 2);
+}
+
 fn escapes(script: Script) -> String {
     let strategy = Box::new(Exhaustive::new(Reduction::None));
     match Explorer::new().explore(&script, strategy, Budget::schedules(100)) {
@@ -172,7 +193,7 @@ async fn ping(client: &Clients) {
 
 #[test]
 fn work_for_the_blocking_pool_is_refused_with_its_line() {
-    let line = line!() + 4;
+    let line = line!() + 6;
     let said = escapes(Script::new(
         "pool",
         &[|client| {
