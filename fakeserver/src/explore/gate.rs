@@ -60,6 +60,8 @@ pub(super) struct GateState {
     pub(super) faults: Faults,
     pub(super) steps_max: usize,
     pub(super) choices: Vec<Choice>,
+    /// How long the schedule before was: the next one is about as long.
+    pub(super) choices_len_last: usize,
     pub(super) preemptions: usize,
     pub(super) trace: Option<Trace>,
     pub(super) stop: Option<Stop>,
@@ -92,6 +94,7 @@ impl Gate {
             faults: Faults::none(),
             steps_max: usize::MAX,
             choices: Vec::new(),
+            choices_len_last: 0,
             preemptions: 0,
             trace: None,
             stop: None,
@@ -274,13 +277,20 @@ impl GateState {
         let more = self.lanes.len()..clients;
         self.lanes.extend(more.map(LaneState::of));
         self.last = None;
-        self.choices = Vec::with_capacity(self.choices.capacity().max(8));
+        self.choices = Vec::with_capacity(self.choices_len_last.max(8));
         self.preemptions = 0;
         self.trace = None;
         self.stop = None;
         self.now = ORIGIN;
         self.held_until = None;
         self.alarm = None;
+    }
+
+    /// There is nobody left to be woken.
+    pub(super) fn forget_wakers(&mut self) {
+        self.watch_waker = None;
+        self.main_waker = None;
+        self.lanes.iter_mut().for_each(LaneState::forget_wakers);
     }
 
     /// Whoever watches the gate.

@@ -110,6 +110,14 @@ impl LaneState {
         self.push_waker = None;
     }
 
+    /// There is nobody left to be woken.
+    pub(super) fn forget_wakers(&mut self) {
+        self.push_waker = None;
+        for exchange in &mut self.exchanges {
+            exchange.waker = None;
+        }
+    }
+
     /// Has what a strategy may ask of the next command at hand.
     pub(super) fn prepare(&mut self) {
         if let (None, Some(command)) = (&self.head, self.queue.front()) {

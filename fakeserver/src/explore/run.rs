@@ -120,6 +120,7 @@ pub(super) fn run<W: Workload>(
     let (end, elapsed) = stage.play(clients)?;
     let mut state = stage.gate.lock();
     let choices = std::mem::take(&mut state.choices);
+    state.choices_len_last = choices.len();
     let preemptions = state.preemptions;
     let trace = state.trace.take();
     drop(state);

@@ -78,8 +78,19 @@ impl Stage {
             self.runtime = Some(runtime);
         } else {
             runtime.shutdown_background();
+            self.gate.lock().forget_wakers();
         }
         Ok((end, elapsed))
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+        // A waker knows its task, the task its runtime, the runtime the hook and the hook the gate, which must not know wakers.
+        self.gate.lock().forget_wakers();
     }
 }
 

@@ -1,5 +1,6 @@
 //! Clients that wait in the server, speak RESP3, or leave what is under control.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fakeserver::explore::{
@@ -275,4 +276,42 @@ fn a_wait_for_something_that_never_comes_is_a_deadlock() {
         found.violation.details.contains("not under control"),
         "{found}"
     );
+}
+
+/// Counts how many of it are alive.
+struct Counted;
+
+static ALIVE: AtomicUsize = AtomicUsize::new(0);
+
+impl Counted {
+    fn new() -> Counted {
+        ALIVE.fetch_add(1, Ordering::SeqCst);
+        Counted
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        ALIVE.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_run_leaves_nothing_of_its_clients_behind() {
+    fn leave(client: Clients) -> Done {
+        Box::pin(async move {
+            let counted = Counted::new();
+            ping(&client).await;
+            // A task that nobody waits for, with a call that is never answered.
+            tokio::spawn(async move {
+                let mut connection = client.connect().await.unwrap();
+                let pop = cmd("BLPOP").arg("list").arg(0).take();
+                let _ = pop.query_async::<Value>(&mut connection).await;
+                drop(counted);
+            });
+        })
+    }
+    let schedules = count(Script::new("leaves", &[leave, leave]), Faults::none());
+    assert!(schedules > 1);
+    assert_eq!(ALIVE.load(Ordering::SeqCst), 0);
 }
