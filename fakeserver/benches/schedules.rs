@@ -105,7 +105,7 @@ impl Stopwatch {
 
     fn elapsed(&self) -> Duration {
         match (self.on_cpu, on_cpu()) {
-            (Some(before), Some(now)) => now - before,
+            (Some(before), Some(now)) => now.saturating_sub(before),
             _ => self.started.elapsed(),
         }
     }

@@ -15,11 +15,11 @@
 //! * [`Counterexample`]: what was found, shrunk and drawn
 //!
 //! # What it does not do
-//! Memory that clients share is invisible: only the order of commands is chosen. What leaves the
-//! runtime (`spawn_blocking`, a connection on another thread, a socket) is noticed where it can be, and refused with the place
-//! ([`Escape`]). `tokio::select!` takes a random branch of those that are ready, unless it is `biased`. A reduction other than [`Reduction::None`] and [`Reduction::LocalFirst`] keeps
-//! final states and replies, not the order in real time of operations of different clients. A script is trusted to touch the
-//! keys that it declares.
+//! Memory that clients share is invisible: only the order of commands is chosen. What leaves the runtime (`spawn_blocking`, a
+//! connection on another thread, a socket) is noticed where it can be, and refused with the place ([`Escape`]).
+//! `tokio::select!` takes a random branch of those that are ready, unless it is `biased`. A reduction other than
+//! [`Reduction::None`] and [`Reduction::LocalFirst`] keeps final states and replies, not the order in real time of operations
+//! of different clients. A script is trusted to touch the keys that it declares.
 
 mod backend;
 mod connection;
