@@ -8,7 +8,7 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -17,9 +17,10 @@ use tokio::time::Instant;
 
 use super::backend::Backend;
 use super::escape::Escape;
+use super::history::Clock;
 use super::lane::{LaneState, Replies, Ticket};
 use super::schedule::{Choice, LANES_MAX, Lane};
-use super::strategy::Strategy;
+use super::strategy::{EnabledBy, Ran, Strategy};
 use super::trace::Trace;
 use super::{Faults, ORIGIN};
 use crate::clock::Timestamp;
@@ -62,6 +63,13 @@ pub(super) struct GateState {
     pub(super) choices: Vec<Choice>,
     /// How long the schedule before was: the next one is about as long.
     pub(super) choices_len_last: usize,
+    /// The same steps, as strategies want to know them.
+    pub(super) ran: Vec<Ran>,
+    /// Whether no command could run, so that time went on since the last step.
+    pub(super) idle: bool,
+    /// What tells which steps began or ended an operation.
+    pub(super) operations: Option<Arc<Clock>>,
+    pub(super) drain: Drain,
     pub(super) preemptions: usize,
     pub(super) trace: Option<Trace>,
     pub(super) stop: Option<Stop>,
@@ -95,6 +103,10 @@ impl Gate {
             steps_max: usize::MAX,
             choices: Vec::new(),
             choices_len_last: 0,
+            ran: Vec::new(),
+            idle: false,
+            operations: None,
+            drain: Drain::default(),
             preemptions: 0,
             trace: None,
             stop: None,
@@ -219,7 +231,7 @@ impl Gate {
     pub(super) fn poll_watch(&self, cx: &Context<'_>) -> Option<Instant> {
         let mut state = self.lock();
         state.watch_waker = Some(cx.waker().clone());
-        let is_over = state.stop.is_some();
+        let is_over = state.stop.is_some() || state.drain == Drain::Reached;
         let main = state.main_waker.take_if(|_| is_over);
         let until = state.start.zip(state.alarm);
         drop(state);
@@ -239,6 +251,17 @@ impl Gate {
             Some(waker) => waker.clone_from(cx.waker()),
             waker => *waker = Some(cx.waker().clone()),
         }
+        Poll::Pending
+    }
+
+    /// Ready once nothing that was sent is left to run.
+    pub(super) fn poll_drained(&self) -> Poll<()> {
+        let mut state = self.lock();
+        let is_in_use = state.lanes.iter().any(|lane| lane.link.is_some());
+        if !is_in_use || state.drain == Drain::Reached {
+            return Poll::Ready(());
+        }
+        state.drain = Drain::Wanted;
         Poll::Pending
     }
 
@@ -278,6 +301,10 @@ impl GateState {
         self.lanes.extend(more.map(LaneState::of));
         self.last = None;
         self.choices = Vec::with_capacity(self.choices_len_last.max(8));
+        self.ran.clear();
+        self.idle = false;
+        self.operations = None;
+        self.drain = Drain::default();
         self.preemptions = 0;
         self.trace = None;
         self.stop = None;
@@ -310,12 +337,13 @@ impl GateState {
             lane,
             number: self.tickets,
         };
+        let enabled_by = self.enabled_by();
         let state = self.lanes.get_mut(lane.index()).ok_or_else(closed)?;
         let link = state.link.filter(|_| state.epoch == epoch);
         let link = link.ok_or_else(closed)?;
         let before = state.queue.len();
         let is_empty = requests.len() == 0;
-        state.send(ticket, requests, waker);
+        state.send(ticket, requests, waker, enabled_by);
         for sent in state.queue.iter().skip(before) {
             if let Some(error) = refusal(&sent.request, || self.backend.speaks_resp3(link)) {
                 state.queue.truncate(before);
@@ -352,6 +380,48 @@ impl GateState {
         Ok((lane, state.epoch))
     }
 
+    /// What leads to a command that is sent now.
+    pub(super) fn enabled_by(&self) -> EnabledBy {
+        let steps = self.choices.len();
+        if self.idle {
+            EnabledBy::time(steps)
+        } else {
+            EnabledBy::reply(steps)
+        }
+    }
+
+    /// Attributes what the clients have marked since the last step to it. What time led to comes after all steps before in any
+    /// case.
+    pub(super) fn note_operations(&mut self) {
+        let Some(operations) = &self.operations else {
+            return;
+        };
+        let marks = operations.marks();
+        if let (false, Some(last)) = (self.idle, self.ran.last_mut()) {
+            last.marks.begins |= marks.begins;
+            last.marks.returns |= marks.returns;
+        }
+    }
+
+    /// A run is over: the strategy learns what ran.
+    pub(super) fn end(&mut self) {
+        self.note_operations();
+        if let Some(strategy) = &mut self.strategy {
+            strategy.end(&self.ran);
+        }
+    }
+
+    /// A bit for each client that holds more than one connection.
+    pub(super) fn clients_with_several_lanes(&self) -> u64 {
+        let (mut one, mut several) = (0, 0);
+        for lane in self.lanes.iter().filter(|lane| lane.link.is_some()) {
+            let client = 1_u64.checked_shl(lane.client as u32).unwrap_or(0);
+            several |= one & client;
+            one |= client;
+        }
+        several
+    }
+
     /// Runs commands on a connection of their own, outside of the schedule.
     pub(super) fn call_all<'r>(
         &mut self,
@@ -377,6 +447,15 @@ impl GateState {
         self.backend.close(link);
         Ok(replies)
     }
+}
+
+/// Whether the clients are at their end, and what they sent is not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Drain {
+    #[default]
+    No,
+    Wanted,
+    Reached,
 }
 
 /// The number of the calling thread.

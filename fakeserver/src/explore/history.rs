@@ -1,7 +1,37 @@
 //! [`Recorder`]: what clients did, as they mark it: operations with the time of call and return.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::strategy::Marks;
+
+/// A place in one order for each call and return.
+#[derive(Debug, Default)]
+pub(super) struct Clock {
+    now: AtomicU64,
+    begins: AtomicBool,
+    returns: AtomicBool,
+}
+
+impl Clock {
+    fn begin(&self) -> u64 {
+        self.begins.store(true, Ordering::Relaxed);
+        self.now.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn end(&self) -> u64 {
+        self.returns.store(true, Ordering::Relaxed);
+        self.now.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// What has happened since this was last asked.
+    pub(super) fn marks(&self) -> Marks {
+        Marks {
+            begins: self.begins.swap(false, Ordering::Relaxed),
+            returns: self.returns.swap(false, Ordering::Relaxed),
+        }
+    }
+}
 
 /// One call of a client.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +57,7 @@ pub struct OperationId(usize);
 /// It works as well without an explorer: with clients on threads it gives each call and return a place in one order.
 #[derive(Debug)]
 pub struct Recorder<I, O> {
-    clock: Arc<AtomicU64>,
+    clock: Arc<Clock>,
     operations: Arc<Mutex<Vec<Operation<I, O>>>>,
 }
 
@@ -50,6 +80,11 @@ impl<I, O> Default for Recorder<I, O> {
 }
 
 impl<I, O> Recorder<I, O> {
+    /// What tells the gate that an operation began or returned.
+    pub(super) fn clock(&self) -> Arc<Clock> {
+        Arc::clone(&self.clock)
+    }
+
     fn operations(&self) -> MutexGuard<'_, Vec<Operation<I, O>>> {
         // A client that panicked half-way leaves an operation without an end, which is what it is.
         self.operations
@@ -62,7 +97,7 @@ impl<I, O> Recorder<I, O> {
         let mut operations = self.operations();
         operations.push(Operation {
             client,
-            invoked: self.clock.fetch_add(1, Ordering::Relaxed),
+            invoked: self.clock.begin(),
             returned: None,
             input,
             output: None,
@@ -74,7 +109,7 @@ impl<I, O> Recorder<I, O> {
     pub fn end(&self, id: OperationId, output: O) {
         let mut operations = self.operations();
         if let Some(operation) = operations.get_mut(id.0) {
-            operation.returned = Some(self.clock.fetch_add(1, Ordering::Relaxed));
+            operation.returned = Some(self.clock.end());
             operation.output = Some(output);
         }
     }

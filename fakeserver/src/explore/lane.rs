@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::backend::Link;
 use super::gate::{closed, reset};
 use super::schedule::Lane;
-use super::strategy::Head;
+use super::strategy::{EnabledBy, Head};
 use crate::footprint::{SessionState, Static};
 use crate::wire::Request;
 
@@ -35,6 +35,7 @@ pub(super) struct Command {
     pub(super) exchange: u64,
     pub(super) request: Request,
     own: Static,
+    pub(super) enabled_by: EnabledBy,
 }
 
 /// A command that has left the gate and is not answered yet.
@@ -119,13 +120,21 @@ impl LaneState {
     }
 
     /// Has what a strategy may ask of the next command at hand.
-    pub(super) fn prepare(&mut self) {
+    /// `shared` has a bit for each client that holds several connections.
+    pub(super) fn prepare(&mut self, shared: u64) {
         if let (None, Some(command)) = (&self.head, self.queue.front()) {
             self.head = Some(Head {
                 footprint: self.session.footprint(&command.own),
                 local: self.session.is_local(&command.own),
                 fingerprint: fingerprint(&command.request),
+                client: Some(self.client),
+                enabled_by: command.enabled_by,
+                shared: false,
             });
+        }
+        if let Some(head) = &mut self.head {
+            let bits = shared.checked_shr(self.client as u32);
+            head.shared = bits.is_some_and(|bits| bits & 1 == 1);
         }
     }
 
@@ -135,6 +144,7 @@ impl LaneState {
         ticket: Ticket,
         requests: impl ExactSizeIterator<Item = Request>,
         waker: &Waker,
+        enabled_by: EnabledBy,
     ) {
         let count = requests.len();
         self.exchanges.push(Exchange {
@@ -148,6 +158,7 @@ impl LaneState {
             exchange: ticket.number,
             own: Static::of(&request),
             request,
+            enabled_by,
         }));
     }
 

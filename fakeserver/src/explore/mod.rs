@@ -10,21 +10,20 @@
 //!
 //! # Layout
 //! * [`Explorer`] explores a [`Workload`], whose [`Client`]s open [`Connection`]s through a [`Connector`]
-//! * [`Exhaustive`], [`RandomWalk`], [`Replay`], [`Bytes`]: strategies
+//! * [`Exhaustive`], [`RandomWalk`], [`Pct`], [`Pos`], [`Replay`], [`Bytes`]: strategies
 //! * [`Schedule`], [`Trace`], [`Operation`]: a run as data
 //! * [`Counterexample`]: what was found, shrunk and drawn
 //!
 //! # What it does not do
 //! Memory that clients share is invisible: only the order of commands is chosen. What leaves the runtime (`spawn_blocking`, a
 //! connection on another thread, a socket) is noticed where it can be, and refused with the place ([`Escape`]).
-//! `tokio::select!` takes a random branch of those that are ready, unless it is `biased`. A reduction other than
-//! [`Reduction::None`] and [`Reduction::LocalFirst`] keeps final states and replies, not the order in real time of operations
-//! of different clients. A script is trusted to touch the keys that it declares.
+//! `tokio::select!` takes a random branch of those that are ready, unless it is `biased`. A reduction keeps final states and
+//! replies, but the order in real time of operations of different clients only after [`Strategy::keep_real_time`]. A script is
+//! trusted to touch the keys that it declares.
 
 mod backend;
 mod connection;
 mod escape;
-mod exhaustive;
 mod explorer;
 mod faults;
 mod gate;
@@ -45,7 +44,6 @@ use redis::RedisResult;
 
 pub use connection::{Connection, Connector};
 pub use escape::Escape;
-pub use exhaustive::{Exhaustive, Reduction};
 pub use explorer::{
     Budget, Counterexample, Exploration, ExploreError, Explorer, Replayed, Violation,
 };
@@ -54,7 +52,8 @@ pub use history::{Operation, OperationId, Recorder};
 pub use run::{End, Run};
 pub use schedule::{Act, Choice, LANES_MAX, Lane, Schedule, ScheduleError, WorkloadHash};
 pub use strategy::{
-    Bytes, Candidate, Coverage, Decision, Head, Point, RandomWalk, Replay, Strategy,
+    Bytes, Candidate, Coverage, Decision, EnabledBy, Exhaustive, Head, Marks, Pct, Point, Pos, Ran,
+    RandomWalk, Reduction, Replay, Strategy,
 };
 pub use trace::{Step, Trace};
 

@@ -106,6 +106,7 @@ pub(super) fn run<W: Workload>(
         state.strategy = Some(plan.strategy);
     }
     let recorder = Recorder::default();
+    stage.gate.lock().operations = Some(recorder.clock());
     let gate = Arc::clone(&stage.gate);
     let clients = (0..workload.clients()).map(|index| {
         workload.client(Client {
@@ -119,6 +120,7 @@ pub(super) fn run<W: Workload>(
     });
     let (end, elapsed) = stage.play(clients)?;
     let mut state = stage.gate.lock();
+    state.end();
     let choices = std::mem::take(&mut state.choices);
     state.choices_len_last = choices.len();
     let preemptions = state.preemptions;

@@ -152,7 +152,8 @@ impl Clients {
             }
         }
         if is_complete {
-            Poll::Ready(End::Complete)
+            // What was sent arrives, also if its sender did not wait: else the end would hide in which orders it can.
+            gate.poll_drained().map(|()| End::Complete)
         } else {
             Poll::Pending
         }

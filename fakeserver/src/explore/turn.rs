@@ -8,10 +8,10 @@ use smallvec::SmallVec;
 
 use super::ORIGIN;
 use super::backend::Link;
-use super::gate::{DEADLOCK_AFTER, GateState, Stop};
+use super::gate::{DEADLOCK_AFTER, Drain, GateState, Stop};
 use super::lane::{Command, LaneState, Wakers};
 use super::schedule::{Act, Choice, Lane};
-use super::strategy::{Candidate, Decision, Head, Point, Strategy};
+use super::strategy::{Candidate, Decision, EnabledBy, Head, Marks, Point, Ran, Strategy};
 use super::trace::Step;
 use crate::footprint::Footprint;
 use crate::wire::Request;
@@ -23,6 +23,7 @@ impl GateState {
     /// One turn of the hook: who can go on because of it. `None` if there is nothing to do but to let time pass.
     pub(super) fn turn(&mut self) -> Option<Wakers> {
         let elapsed = self.start?.elapsed();
+        self.note_operations();
         let now = ORIGIN.plus(elapsed);
         if now != self.now {
             self.now = now;
@@ -34,11 +35,19 @@ impl GateState {
             }
         }
         if self.held_until.is_some_and(|until| elapsed < until) {
+            self.idle = true;
             return self.arm(elapsed);
         }
         self.held_until = None;
         match self.advance(elapsed) {
-            None => self.arm(elapsed),
+            None if self.drain == Drain::Wanted => {
+                self.drain = Drain::Reached;
+                Some(self.take_watch().into_iter().collect())
+            }
+            None => {
+                self.idle = true;
+                self.arm(elapsed)
+            }
             wakers => wakers,
         }
     }
@@ -106,10 +115,11 @@ impl GateState {
     }
 
     fn decide(&mut self, strategy: &mut dyn Strategy) -> Option<Decision> {
+        let shared = self.clients_with_several_lanes();
         let mut can_run = 0;
         for state in &mut self.lanes {
             if state.is_enabled() {
-                state.prepare();
+                state.prepare(shared);
                 can_run += 1;
             }
         }
@@ -150,6 +160,7 @@ impl GateState {
         let point = Point {
             last: self.last,
             candidates: &candidates,
+            ran: &self.ran,
         };
         let decision = strategy.choose(&point);
         match decision {
@@ -169,19 +180,7 @@ impl GateState {
         let before = self.choices.last().filter(|one| one.lane == Lane::WORLD);
         let holdings = self.backend.holdings();
         let acts = self.faults.world_acts(holdings, before.map(|one| one.act));
-        let heads = acts.into_iter().map(|act| {
-            let footprint = match act {
-                Act::FlushScripts => Footprint::script_cache(),
-                // A number names another key when a deadline changes, and all else is seen by everybody.
-                _ => Footprint::everything(),
-            };
-            let head = Head {
-                footprint,
-                local: false,
-                fingerprint: 0,
-            };
-            (act, head)
-        });
+        let heads = acts.into_iter().map(|act| (act, world_head(act)));
         heads.collect()
     }
 
@@ -200,7 +199,7 @@ impl GateState {
             self.faults.left = self.faults.left.saturating_sub(1);
         }
         if choice.lane == Lane::WORLD {
-            self.note(choice, None, false);
+            self.note(choice, None, Some(world_head(choice.act)));
             self.strike(choice.act, elapsed, &mut wakers);
             return wakers;
         }
@@ -214,8 +213,7 @@ impl GateState {
         if self.strategy.is_some() {
             self.last = Some(choice.lane);
         }
-        let local = head.is_some_and(|head| head.local);
-        self.note(choice, Some(&command.request), local);
+        self.note(choice, Some(&command.request), head);
         let exchange = command.exchange;
         if choice.act != Act::DropBefore {
             self.submit(choice.lane, link, command, &mut wakers);
@@ -231,9 +229,19 @@ impl GateState {
     }
 
     /// Takes down what happens.
-    fn note(&mut self, choice: Choice, request: Option<&Request>, local: bool) {
+    fn note(&mut self, choice: Choice, request: Option<&Request>, head: Option<Head>) {
+        let local = head.as_ref().is_some_and(|head| head.local);
         if self.strategy.is_some() {
             self.choices.push(choice);
+            self.idle = false;
+            self.ran.extend(head.map(|head| Ran {
+                choice,
+                client: head.client,
+                footprint: head.footprint,
+                enabled_by: head.enabled_by,
+                local,
+                marks: Marks::default(),
+            }));
         }
         if let (Some(log), Some(request)) = (&mut self.log, request) {
             log.push(request.clone());
@@ -287,6 +295,7 @@ impl GateState {
     }
 
     fn deliver(&mut self, link: Link, reply: Value, wakers: &mut Wakers) {
+        let (steps, enabled_by) = (self.choices.len(), self.enabled_by());
         let to = |lane: &&mut LaneState| lane.link == Some(link);
         let Some(lane) = self.lanes.iter_mut().find(to) else {
             return;
@@ -299,6 +308,10 @@ impl GateState {
         };
         let refused = matches!(reply, Value::ServerError(_));
         lane.session.ran(&command.own, refused);
+        if let (Some(next), true) = (lane.queue.front_mut(), command.step + 1 < steps) {
+            // Another one's command, or time, has answered a blocked one, behind which this one waited.
+            next.enabled_by = enabled_by;
+        }
         if let Some(trace) = &mut self.trace
             && let Some(step) = trace.steps.get_mut(command.step)
         {
@@ -337,5 +350,22 @@ impl GateState {
         {
             self.backend.close(link);
         }
+    }
+}
+
+/// What happens to the server, as a strategy sees it.
+fn world_head(act: Act) -> Head {
+    let footprint = match act {
+        Act::FlushScripts => Footprint::script_cache(),
+        // A number names another key when a deadline changes, and all else is seen by everybody.
+        _ => Footprint::everything(),
+    };
+    Head {
+        footprint,
+        local: false,
+        fingerprint: 0,
+        client: None,
+        enabled_by: EnabledBy::default(),
+        shared: false,
     }
 }
