@@ -82,6 +82,12 @@ impl Footprint {
             || meets(&other.writes, self)
     }
 
+    #[cfg(feature = "mutants")]
+    pub(crate) fn without_writes(mut self) -> Footprint {
+        self.reads.append(&mut self.writes);
+        self
+    }
+
     fn add(&mut self, key: u64, access: Access) {
         match access {
             Access::Read => self.reads.push(key),
@@ -115,6 +121,8 @@ impl Static {
         let row = lookup(request.name());
         // A server elsewhere may know a command that this one does not.
         let own = row.map_or_else(Footprint::everything, |row| from_row(row, request));
+        #[cfg(feature = "mutants")]
+        let own = crate::mutant::own(row.map_or("", Row::name), own);
         Static { row, own }
     }
 
@@ -144,6 +152,10 @@ impl SessionState {
 
     /// The footprint of a command if it ran now.
     pub(crate) fn footprint(&self, command: &Static) -> Footprint {
+        #[cfg(feature = "mutants")]
+        if let Some(wrong) = self.mutated(command) {
+            return wrong;
+        }
         match &self.queued {
             None => command.own.clone(),
             Some(queued) if command.is("EXEC") => {
@@ -158,9 +170,27 @@ impl SessionState {
 
     /// Whether a command that ran now would touch nothing that others see, which is cheaper to know than its footprint.
     pub(crate) fn is_local(&self, command: &Static) -> bool {
+        #[cfg(feature = "mutants")]
+        if let Some(wrong) = self.mutated(command) {
+            return wrong.is_empty();
+        }
         match &self.queued {
             None => command.own.is_empty(),
             Some(queued) => !command.is("EXEC") || (queued.is_empty() && self.watched.is_empty()),
+        }
+    }
+
+    #[cfg(feature = "mutants")]
+    fn mutated(&self, command: &Static) -> Option<Footprint> {
+        use crate::mutant::Mutant;
+        match &self.queued {
+            None if command.is("WATCH") && Mutant::WatchTouchesNothing.is_present() => {
+                Some(Footprint::default())
+            }
+            Some(queued) if command.is("EXEC") && Mutant::ExecIgnoresWatched.is_present() => {
+                Some(queued.clone())
+            }
+            _ => None,
         }
     }
 

@@ -35,6 +35,8 @@ mod faults;
 #[cfg(any(feature = "explore", feature = "sweep"))]
 mod footprint;
 mod latency_events;
+#[cfg(feature = "mutants")]
+pub mod mutant;
 #[cfg(feature = "net")]
 mod net;
 mod observe;
