@@ -11,10 +11,20 @@ mod connections;
 mod counter;
 #[path = "explore/counting.rs"]
 mod counting;
+#[path = "explore/dpor.rs"]
+mod dpor;
 #[path = "explore/faults.rs"]
 mod faults;
+#[path = "explore/programs.rs"]
+mod programs;
+#[path = "explore/races.rs"]
+mod races;
+#[path = "explore/real_time.rs"]
+mod real_time;
 #[path = "explore/reports.rs"]
 mod reports;
+#[path = "explore/sampling.rs"]
+mod sampling;
 #[path = "explore/script.rs"]
 mod script;
 #[path = "explore/soundness.rs"]
