@@ -195,6 +195,7 @@ impl Engine {
         let micros = std::mem::replace(&mut self.sleep.taken, outer);
         self.sleep.taken += micros;
         if caller == Caller::Script {
+            self.note_call(request);
             // It answers the script, and the script's own reply comes behind everything.
             self.keyspace.take_placement();
         }

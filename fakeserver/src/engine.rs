@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Weak;
 
 use crate::blocking::WaitQueues;
+use crate::calls::Calls;
 use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::error::CommandError;
@@ -77,6 +78,8 @@ pub struct Engine {
     pub(crate) started_at: Timestamp,
     #[cfg(feature = "lua")]
     pub(crate) scripts: crate::script::ScriptEngine,
+    /// What scripts called, if somebody wants to know.
+    pub(crate) calls: Option<Calls>,
     /// The script under way.
     pub(crate) running: Option<Running>,
     /// The driver, if it can let others in while a script takes long.
@@ -148,6 +151,7 @@ impl Engine {
             now: present,
             started_at,
             scripts: _,
+            calls,
             running,
             interlude,
             session_count,
@@ -158,6 +162,7 @@ impl Engine {
         *queues = WaitQueues::default();
         resumed.clear();
         *exec_pushes = None;
+        *calls = calls.as_ref().map(|_| Calls::default());
         *pubsub = PubSub::default();
         monitors.clear();
         monitor_feed.clear();
@@ -218,6 +223,7 @@ impl Engine {
             started_at: now,
             #[cfg(feature = "lua")]
             scripts: crate::script::ScriptEngine::default(),
+            calls: None,
             running: None,
             interlude: None,
             session_count: 0,

@@ -25,6 +25,7 @@ pub mod value;
 pub mod wire;
 
 mod blocking;
+mod calls;
 mod control;
 mod dispatch;
 mod driving;

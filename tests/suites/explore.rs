@@ -13,6 +13,8 @@ mod counter;
 mod counting;
 #[path = "explore/dpor.rs"]
 mod dpor;
+#[path = "explore/elements.rs"]
+mod elements;
 #[path = "explore/faults.rs"]
 mod faults;
 #[path = "explore/programs.rs"]

@@ -6,6 +6,7 @@ use redis::{ConnectionLike, RedisResult, Value};
 
 use super::faults::Holdings;
 use super::schedule::Act;
+use crate::calls::Calls;
 use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::engine::{Engine, Peer};
@@ -57,6 +58,11 @@ pub(super) trait Backend: Send {
 
     /// Something happens to the server; if it ends, all connections have been closed before.
     fn strike(&mut self, act: Act, now: Timestamp) -> RedisResult<()>;
+
+    /// What scripts have called since the last time; none if the server does not tell.
+    fn take_calls(&mut self) -> Option<Calls> {
+        None
+    }
 
     /// When something happens though no command runs.
     fn next_timeout(&self) -> Option<Timestamp> {
@@ -189,6 +195,10 @@ impl Backend for InProcess {
     fn submit(&mut self, link: Link, request: Request, now: Timestamp) {
         let id = SessionId(link.0);
         self.answering = Some(id);
+        // It may be another engine than before.
+        if self.engine.calls.is_none() {
+            self.engine.watch_calls();
+        }
         if self.undo_max > 0 {
             self.submit_undoably(link, request, now);
         } else {
@@ -265,6 +275,10 @@ impl Backend for InProcess {
             Act::Advance(_) | Act::Execute | Act::DropBefore | Act::LoseReply => {}
         }
         Ok(())
+    }
+
+    fn take_calls(&mut self) -> Option<Calls> {
+        self.engine.take_calls()
     }
 
     fn next_timeout(&self) -> Option<Timestamp> {

@@ -6,13 +6,14 @@ use redis::RedisError;
 use thiserror::Error;
 
 use super::backend::{Backend, Elsewhere, InProcess};
+use super::facts::Facts;
 use super::run::{self, End, Plan, Run};
 use super::schedule::{Choice, Schedule, WorkloadHash};
 use super::shrink::{self, Attempt, Found};
 use super::stage::Stage;
 use super::strategy::{Coverage, Replay, Strategy};
 use super::trace::Trace;
-use super::{Escape, Faults, LANES_MAX, ORIGIN, Workload};
+use super::{Escape, Faults, Granularity, LANES_MAX, ORIGIN, Workload};
 use crate::config::Config;
 use crate::wire::Request;
 
@@ -81,6 +82,8 @@ pub struct Exploration {
     pub schedules: u64,
     /// Runs that were given up because the rest had been seen.
     pub pruned: u64,
+    /// How often the exploration began anew because a command touched more than was known. The numbers are those since then.
+    pub restarts: u64,
     /// How much that is of all there are.
     pub coverage: Coverage,
     /// What is wrong, if something is.
@@ -193,6 +196,7 @@ impl fmt::Debug for Budget<'_> {
 pub struct Explorer {
     faults: Faults,
     steps_max: usize,
+    granularity: Granularity,
     elsewhere: Option<redis::Client>,
 }
 
@@ -201,6 +205,7 @@ impl Default for Explorer {
         Explorer {
             faults: Faults::none(),
             steps_max: STEPS_MAX,
+            granularity: Granularity::default(),
             elsewhere: None,
         }
     }
@@ -226,6 +231,13 @@ impl Explorer {
         self
     }
 
+    /// How finely commands are told apart by what they touch: to the single element, unless told otherwise.
+    #[must_use]
+    pub fn granularity(mut self, granularity: Granularity) -> Explorer {
+        self.granularity = granularity;
+        self
+    }
+
     /// Has the commands executed by a real server, one at a time in the order of the schedule. Whatever the workload leaves
     /// there stays: it must clean up, or use keys of its own for each run.
     #[must_use]
@@ -248,26 +260,30 @@ impl Explorer {
         let mut exploration = Exploration {
             schedules: 0,
             pruned: 0,
+            restarts: 0,
             coverage: Coverage::Sampled,
             counterexample: None,
         };
-        let mut stage = None;
+        let (mut stage, mut facts) = (None, Facts::new(self.granularity));
+        let mut complete = 0;
         loop {
-            let spent = exploration.schedules >= budget.schedules;
-            if spent || !(budget.go_on)(exploration.schedules) {
+            if complete >= budget.schedules || !(budget.go_on)(complete) {
                 return Ok(exploration);
             }
             if !strategy.begin() {
                 exploration.coverage = strategy.coverage();
                 return Ok(exploration);
             }
-            let plan = self.plan(strategy, &preparation, stage.take());
+            let mut plan = self.plan(strategy, &preparation, stage.take());
+            plan.facts = facts;
             let run = run::run(workload, plan)?;
+            facts = run.take_facts();
             let verdict = judge(workload, &run)?;
             if run.end == End::Pruned {
                 exploration.pruned += 1;
             } else {
                 exploration.schedules += 1;
+                complete += 1;
             }
             if let Some(violation) = verdict {
                 let found = self.shrink(workload, &preparation, &run, violation)?;
@@ -279,6 +295,10 @@ impl Explorer {
             };
             strategy = back;
             stage = Some(run.into_stage());
+            if facts.take_change() && strategy.restart() {
+                exploration.restarts += 1;
+                (exploration.schedules, exploration.pruned) = (0, 0);
+            }
         }
     }
 
@@ -368,6 +388,7 @@ impl Explorer {
             stage: stage.unwrap_or_else(|| Stage::new(self.backend())),
             strategy,
             preparation,
+            facts: Facts::new(self.granularity),
             faults: self.faults,
             steps_max: self.steps_max,
             with_trace: false,

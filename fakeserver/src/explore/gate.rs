@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::backend::Backend;
 use super::escape::Escape;
+use super::facts::Facts;
 use super::history::Clock;
 use super::lane::{LaneState, Replies, Ticket};
 use super::schedule::{Choice, LANES_MAX, Lane};
@@ -24,7 +25,7 @@ use super::strategy::{EnabledBy, Ran, Strategy};
 use super::trace::Trace;
 use super::{Faults, ORIGIN};
 use crate::clock::Timestamp;
-use crate::footprint::{SessionState, Static};
+use crate::footprint::{Audience, SessionState, Static};
 use crate::wire::{Protocol, Request};
 
 /// Virtual time after which nothing but a deadlock is left to explain that nobody went on.
@@ -58,6 +59,9 @@ pub(super) struct GateState {
     pub(super) strategy: Option<Box<dyn Strategy>>,
     pub(super) lanes: Vec<LaneState>,
     pub(super) last: Option<Lane>,
+    pub(super) facts: Facts,
+    /// Who hears what others do.
+    pub(super) audience: Audience,
     pub(super) faults: Faults,
     pub(super) steps_max: usize,
     pub(super) choices: Vec<Choice>,
@@ -99,6 +103,8 @@ impl Gate {
             strategy: None,
             lanes: Vec::new(),
             last: None,
+            facts: Facts::default(),
+            audience: Audience::default(),
             faults: Faults::none(),
             steps_max: usize::MAX,
             choices: Vec::new(),
@@ -305,6 +311,7 @@ impl GateState {
         self.idle = false;
         self.operations = None;
         self.drain = Drain::default();
+        self.audience = Audience::default();
         self.preemptions = 0;
         self.trace = None;
         self.stop = None;
@@ -343,7 +350,7 @@ impl GateState {
         let link = link.ok_or_else(closed)?;
         let before = state.queue.len();
         let is_empty = requests.len() == 0;
-        state.send(ticket, requests, waker, enabled_by);
+        state.send(ticket, requests, waker, enabled_by, &mut self.facts);
         for sent in state.queue.iter().skip(before) {
             if let Some(error) = refusal(&sent.request, || self.backend.speaks_resp3(link)) {
                 state.queue.truncate(before);
@@ -445,6 +452,8 @@ impl GateState {
             }
         }
         self.backend.close(link);
+        // What scripts called here is no step's.
+        self.backend.take_calls();
         Ok(replies)
     }
 }

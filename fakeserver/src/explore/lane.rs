@@ -9,10 +9,11 @@ use redis::{PushInfo, PushKind, RedisResult, Value};
 use smallvec::SmallVec;
 
 use super::backend::Link;
+use super::facts::Facts;
 use super::gate::{closed, reset};
 use super::schedule::Lane;
 use super::strategy::{EnabledBy, Head};
-use crate::footprint::{SessionState, Static};
+use crate::footprint::{Audience, Footprint, SessionState, Static};
 use crate::wire::Request;
 
 /// Who can go on.
@@ -121,10 +122,15 @@ impl LaneState {
 
     /// Has what a strategy may ask of the next command at hand.
     /// `shared` has a bit for each client that holds several connections.
-    pub(super) fn prepare(&mut self, shared: u64) {
+    pub(super) fn prepare(&mut self, shared: u64, waiting: &[Footprint], audience: Audience) {
+        if !waiting.is_empty() || audience != Audience::Nobody {
+            self.head = None;
+        }
         if let (None, Some(command)) = (&self.head, self.queue.front()) {
+            let mut footprint = self.session.footprint(&command.own);
+            footprint.surround(waiting, audience);
             self.head = Some(Head {
-                footprint: self.session.footprint(&command.own),
+                footprint,
                 local: self.session.is_local(&command.own),
                 fingerprint: fingerprint(&command.request),
                 client: Some(self.client),
@@ -145,6 +151,7 @@ impl LaneState {
         requests: impl ExactSizeIterator<Item = Request>,
         waker: &Waker,
         enabled_by: EnabledBy,
+        facts: &mut Facts,
     ) {
         let count = requests.len();
         self.exchanges.push(Exchange {
@@ -156,7 +163,7 @@ impl LaneState {
         });
         self.queue.extend(requests.map(|request| Command {
             exchange: ticket.number,
-            own: Static::of(&request),
+            own: facts.of(&request),
             request,
             enabled_by,
         }));

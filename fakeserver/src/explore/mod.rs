@@ -18,14 +18,17 @@
 //! Memory that clients share is invisible: only the order of commands is chosen. What leaves the runtime (`spawn_blocking`, a
 //! connection on another thread, a socket) is noticed where it can be, and refused with the place ([`Escape`]).
 //! `tokio::select!` takes a random branch of those that are ready, unless it is `biased`. A reduction keeps final states and
-//! replies, but the order in real time of operations of different clients only after [`Strategy::keep_real_time`]. A script is
-//! trusted to touch the keys that it declares.
+//! replies, but the order in real time of operations of different clients only after [`Strategy::keep_real_time`]. On a
+//! real server a script is trusted to touch the keys that it declares; on the engine it is seen what it calls, and a script
+//! that touches more makes the exploration begin anew.
 
 mod backend;
 mod connection;
 mod escape;
 mod explorer;
+mod facts;
 mod faults;
+mod footprints;
 mod gate;
 mod history;
 mod lane;
@@ -48,6 +51,7 @@ pub use explorer::{
     Budget, Counterexample, Exploration, ExploreError, Explorer, Replayed, Violation,
 };
 pub use faults::Faults;
+pub use footprints::Footprints;
 pub use history::{Operation, OperationId, Recorder};
 pub use run::{End, Run};
 pub use schedule::{Act, Choice, LANES_MAX, Lane, Schedule, ScheduleError, WorkloadHash};
@@ -59,6 +63,16 @@ pub use trace::{Step, Trace};
 
 use crate::clock::Timestamp;
 pub use crate::footprint::Footprint;
+
+/// How finely commands are told apart by what they touch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Granularity {
+    /// Whole keys.
+    Key,
+    /// Fields of hashes, members of sets and of sorted sets, as long as nobody looks at their order.
+    #[default]
+    Element,
+}
 
 /// The server's clock when a run begins.
 pub(crate) const ORIGIN: Timestamp = Timestamp::from_millis(1_700_000_000_000);

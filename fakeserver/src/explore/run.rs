@@ -7,6 +7,7 @@ use redis::{ErrorKind, RedisResult, Value};
 
 use super::connection::Connector;
 use super::escape::Escape;
+use super::facts::Facts;
 use super::gate::Stop;
 use super::history::{Operation, Recorder};
 use super::schedule::Choice;
@@ -64,6 +65,11 @@ impl<I, O> Run<I, O> {
         self.stage
     }
 
+    /// What turned out in this run and before.
+    pub(super) fn take_facts(&self) -> Facts {
+        std::mem::take(&mut self.stage.gate.lock().facts)
+    }
+
     /// Runs commands on the server as the run has left it.
     ///
     /// # Errors
@@ -84,6 +90,7 @@ pub(super) struct Plan<'p> {
     pub(super) stage: Stage,
     pub(super) strategy: Box<dyn Strategy>,
     pub(super) preparation: &'p [Request],
+    pub(super) facts: Facts,
     pub(super) faults: Faults,
     pub(super) steps_max: usize,
     pub(super) with_trace: bool,
@@ -100,6 +107,7 @@ pub(super) fn run<W: Workload>(
         state.begin(workload.clients());
         state.call_all(plan.preparation)?;
         state.backend.keep_undo(plan.faults.undo_steps());
+        state.facts = plan.facts;
         state.faults = plan.faults;
         state.steps_max = plan.steps_max;
         state.trace = plan.with_trace.then(Trace::default);

@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 use redis::Value;
 
 use super::schedule::{Act, Choice, Lane};
+use crate::footprint::Footprint;
 use crate::wire::Request;
 
 /// One command that ran, or was lost.
@@ -18,6 +19,8 @@ pub struct Step {
     pub reply: Option<Value>,
     /// Whether it touched nothing that others see.
     pub local: bool,
+    /// What it touched: for one that ran scripts what these called, if the server tells.
+    pub footprint: Footprint,
 }
 
 /// Commands in the order in which they ran.

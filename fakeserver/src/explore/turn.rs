@@ -116,10 +116,11 @@ impl GateState {
 
     fn decide(&mut self, strategy: &mut dyn Strategy) -> Option<Decision> {
         let shared = self.clients_with_several_lanes();
+        let waiting = self.waiting_footprints();
         let mut can_run = 0;
         for state in &mut self.lanes {
             if state.is_enabled() {
-                state.prepare(shared);
+                state.prepare(shared, &waiting, self.audience);
                 can_run += 1;
             }
         }
@@ -234,10 +235,10 @@ impl GateState {
         if self.strategy.is_some() {
             self.choices.push(choice);
             self.idle = false;
-            self.ran.extend(head.map(|head| Ran {
+            self.ran.extend(head.as_ref().map(|head| Ran {
                 choice,
                 client: head.client,
-                footprint: head.footprint,
+                footprint: head.footprint.clone(),
                 enabled_by: head.enabled_by,
                 local,
                 marks: Marks::default(),
@@ -252,6 +253,7 @@ impl GateState {
                 request: request.cloned().unwrap_or_default(),
                 reply: None,
                 local,
+                footprint: head.map_or_else(Footprint::everything, |head| head.footprint),
             });
         }
     }
@@ -307,17 +309,33 @@ impl GateState {
             return;
         };
         let refused = matches!(reply, Value::ServerError(_));
-        lane.session.ran(&command.own, refused);
         if let (Some(next), true) = (lane.queue.front_mut(), command.step + 1 < steps) {
             // Another one's command, or time, has answered a blocked one, behind which this one waited.
             next.enabled_by = enabled_by;
+        }
+        let exact = if lane.session.scripts(&command.own).is_empty() {
+            None
+        } else {
+            let calls = self.backend.take_calls();
+            calls.map(|calls| self.facts.observe(&lane.session, &command.own, &calls))
+        };
+        self.audience = self.audience.max(lane.session.ran(&command.own, refused));
+        if let (Some(exact), Some(ran)) = (&exact, self.ran.get_mut(command.step)) {
+            ran.footprint.clone_from(exact);
         }
         if let Some(trace) = &mut self.trace
             && let Some(step) = trace.steps.get_mut(command.step)
         {
             step.reply = Some(reply.clone());
+            step.footprint = exact.unwrap_or_else(|| std::mem::take(&mut step.footprint));
         }
         wakers.extend(lane.answer(command.exchange, reply));
+    }
+
+    /// What those would do who wait in a blocking command.
+    fn waiting_footprints(&self) -> SmallVec<[Footprint; 2]> {
+        let waiting = self.lanes.iter().filter_map(|lane| lane.waiting.as_ref());
+        waiting.map(|waiting| waiting.own.own().clone()).collect()
     }
 
     /// Whoever waits on a connection that the server has closed learns it.

@@ -235,6 +235,23 @@ impl Maker {
     }
 }
 
+/// One command, and the command that loads what it runs, if it does.
+pub(super) fn single(
+    ready: &'static Ready,
+    key: usize,
+    serial: usize,
+    bytes: &[u8],
+) -> (Option<Vec<Vec<u8>>>, Vec<Vec<u8>>) {
+    let mut drawing = Drawing {
+        serial,
+        key,
+        may_pause: true,
+        ..Drawing::default()
+    };
+    drawing.command(ready, &mut Entropy::new(bytes));
+    (drawing.loads, drawing.words)
+}
+
 impl Drawing {
     fn command(&mut self, ready: &'static Ready, entropy: &mut Entropy<'_>) {
         let name = ready

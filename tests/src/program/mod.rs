@@ -12,6 +12,7 @@ mod lua;
 mod maker;
 mod payload;
 mod script;
+mod single;
 mod slot;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ use proptest::strategy::Strategy;
 use crate::compare::Order;
 use crate::frame::printable;
 use maker::Maker;
+pub use single::{Single, singles, states};
 
 /// Connections that a program's commands come from.
 pub const CLIENTS: usize = 4;

@@ -40,10 +40,6 @@ impl Strategy for Bytes {
         !std::mem::replace(&mut self.begun, true)
     }
 
-    fn restart(&mut self) {
-        self.begun = false;
-    }
-
     fn choose(&mut self, point: &Point<'_>) -> Decision {
         let candidates = point.candidates();
         let at = match self.gap {

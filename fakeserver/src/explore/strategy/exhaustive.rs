@@ -177,11 +177,12 @@ impl Strategy for Exhaustive {
         }
     }
 
-    fn restart(&mut self) {
+    fn restart(&mut self) -> bool {
         self.nodes.clear();
         self.before.truncate(0);
         self.begun = false;
         self.cut = false;
+        true
     }
 
     fn keep_real_time(&mut self) {

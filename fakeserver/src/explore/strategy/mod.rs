@@ -181,7 +181,9 @@ pub trait Strategy: Send {
     }
 
     /// Begins anew, since something that it relied on has turned out wrong.
-    fn restart(&mut self) {}
+    fn restart(&mut self) -> bool {
+        false
+    }
 
     /// From now on the order of calls and returns of different clients counts as well, as for linearizability. Told before
     /// the first schedule; a strategy that leaves out nothing need not care.

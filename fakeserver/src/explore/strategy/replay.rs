@@ -45,10 +45,6 @@ impl Strategy for Replay {
         !std::mem::replace(&mut self.begun, true)
     }
 
-    fn restart(&mut self) {
-        self.begun = false;
-    }
-
     fn choose(&mut self, point: &Point<'_>) -> Decision {
         while let Some(choice) = self.choices.get(self.at) {
             self.at += 1;
