@@ -17,9 +17,9 @@
 //! dependent ([`Footprint::coarsen`], [`Footprint::mind_order_of_keys`], [`Footprint::mind_connections`]).
 //!
 //! # Time
-//! The clock does not move by itself: it moves by acts that nobody's connection does and that touch everything, and by timers
-//! when no command can run. A command that reads the clock (TTL, SET with EX, any access to a key with a deadline) therefore
-//! needs no mark for it; TIME has one, so that it is not taken for a command that nobody can disturb.
+//! The clock does not move by itself: in an exploration it moves by acts that nobody's connection does and that touch
+//! everything, and by timers when no command can run. Commands that read the clock (TTL, SET with EX) have a mark for it, so that
+//! it is known whom the passing of time concerns besides the keys that expire.
 
 mod elements;
 mod rows;
@@ -30,6 +30,8 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 use smallvec::SmallVec;
 
+#[cfg(feature = "sweep")]
+use crate::calls::Calls;
 use crate::command::Access;
 
 pub(crate) use rows::key_positions;
@@ -287,6 +289,28 @@ fn hashed(key: &[u8]) -> u64 {
     FixedState::default().hash_one(key) & (NO_KEY - 1)
 }
 
+#[cfg(feature = "sweep")]
+impl Footprint {
+    /// What scripts have touched that called these commands.
+    pub(crate) fn of_calls(calls: &Calls) -> Footprint {
+        let mut footprint = Footprint {
+            everything: calls.are_more,
+            ..Footprint::default()
+        };
+        for request in &calls.requests {
+            footprint.extend(&Static::of(request).own);
+        }
+        footprint
+    }
+
+    /// What the passing of time touches, but for keys that expire.
+    pub(crate) fn of_time() -> Footprint {
+        let mut footprint = Footprint::default();
+        footprint.push(CLOCK, Part::Write);
+        footprint
+    }
+}
+
 #[cfg(feature = "explore")]
 impl Footprint {
     /// That of what empties the script cache.
@@ -344,6 +368,9 @@ impl Footprint {
 
     /// What is missing here of another one, if it is no key.
     pub(crate) fn lacks(&self, other: &Footprint) -> Footprint {
+        if self.everything {
+            return Footprint::default();
+        }
         if other.everything {
             return Footprint::everything();
         }

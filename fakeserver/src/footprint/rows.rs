@@ -22,6 +22,11 @@ const OWN_CLIENT: &[&str] = &[
     "TRACKINGINFO",
 ];
 
+/// Commands that tell or set times to live, or tell the time.
+const CLOCKED: &[&str] = &[
+    "EXPIRE", "GETEX", "IDLETIME", "PEXPIRE", "PSETEX", "PTTL", "RESTORE", "SETEX", "TIME", "TTL",
+];
+
 /// Commands that draw random numbers.
 const DRAWING: &[&str] = &["HRANDFIELD", "SPOP", "SRANDMEMBER", "ZRANDMEMBER"];
 
@@ -97,7 +102,6 @@ pub(super) fn footprint(row: &Row, request: &Request) -> Footprint {
                 touch.part = Part::Write;
             }
         }
-        (Group::Server, "time") => footprint.add(CLOCK, Access::Read),
         (Group::Server, name) if name.starts_with("command") => return footprint,
         (Group::Scripting, name) => script(name, &mut footprint),
         (Group::PubSub, name) if name.starts_with("pubsub|") => {
@@ -117,6 +121,9 @@ pub(super) fn footprint(row: &Row, request: &Request) -> Footprint {
         (Group::Transactions, "multi" | "discard" | "unwatch" | "exec") => return footprint,
         _ => {}
     }
+    if reads_clock(row, request) {
+        footprint.add(CLOCK, Access::Read);
+    }
     if footprint.is_empty() {
         return Footprint::everything();
     }
@@ -124,6 +131,14 @@ pub(super) fn footprint(row: &Row, request: &Request) -> Footprint {
         footprint.add(CHANCE, Access::Write);
     }
     footprint
+}
+
+/// Whether what the command does depends on the time of day. Identifiers and idle times of streams do.
+fn reads_clock(row: &Row, request: &Request) -> bool {
+    match row.name() {
+        "SET" => request.len() > 3,
+        name => row.group() == Group::Stream || CLOCKED.contains(&name),
+    }
 }
 
 /// The elements that a command touches, if that is all it does.

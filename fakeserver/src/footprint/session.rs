@@ -47,7 +47,7 @@ struct Queued {
 #[derive(Clone, Debug)]
 pub(crate) struct Static {
     row: Option<&'static Row>,
-    own: Footprint,
+    pub(super) own: Footprint,
     /// The script that it runs, and what it touches whatever that calls.
     script: Option<Box<(u64, Footprint)>>,
     audience: Audience,

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use crate::calls::Calls;
 use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::engine::{Engine, Peer};
@@ -58,6 +59,11 @@ pub(super) trait Upstream: Send {
     /// Lets time go on until then; which keys expired.
     fn pass_until(&mut self, at: Timestamp) -> Vec<Blob>;
 
+    /// What scripts have called since the last time; none if the server does not tell.
+    fn take_calls(&mut self) -> Option<Calls> {
+        None
+    }
+
     /// Runs a command of the sweep's own; its reply as in RESP2.
     fn ask(&mut self, words: &[&[u8]]) -> Reply;
 }
@@ -78,6 +84,7 @@ impl Embedded {
             ..Config::default()
         };
         let mut engine = Engine::new(config.for_schedules(), now);
+        engine.watch_calls();
         let own = engine.connect_direct(Peer::default(), now);
         Embedded {
             engine,
@@ -151,6 +158,10 @@ impl Upstream for Embedded {
         let keys = self.engine.keyspace.due_at(at);
         self.move_to(at);
         keys
+    }
+
+    fn take_calls(&mut self) -> Option<Calls> {
+        self.engine.take_calls()
     }
 
     fn ask(&mut self, words: &[&[u8]]) -> Reply {

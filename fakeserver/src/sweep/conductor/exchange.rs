@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{Conductor, Connection, Pending};
 use crate::error::CommandError;
-use crate::footprint::{SessionState, Static};
+use crate::footprint::{Footprint, SessionState, Static};
 use crate::sweep::doors::ConnectionId;
 use crate::sweep::schedule::Role;
 use crate::sweep::step::Step;
@@ -35,6 +35,7 @@ impl Conductor<'_> {
             },
         };
         let footprint = connection.session.footprint(&pending.own);
+        let runs_scripts = !connection.session.scripts(&pending.own).is_empty();
         let begins = is_visible && connection.last_batch != pending.batch;
         if is_visible {
             connection.last_batch = pending.batch;
@@ -70,9 +71,23 @@ impl Conductor<'_> {
         self.awaited.insert(link, at);
         self.upstream.submit(link, &pending.request);
         self.deliver();
+        if runs_scripts {
+            self.note_calls(id, at, &pending);
+        }
         self.note_run(id, at, &pending, before);
         self.close_what_is_done(id);
         self.active_at = Instant::now();
+    }
+
+    /// What scripts have touched is known now, and may be more than they declare.
+    fn note_calls(&mut self, id: ConnectionId, at: usize, pending: &Pending) {
+        if let Some(calls) = self.upstream.take_calls()
+            && let Some(connection) = self.connections.get(&id)
+            && let Some(step) = self.ran.steps.get_mut(at)
+        {
+            let called = Footprint::of_calls(&calls);
+            step.footprint = connection.session.footprint_with(&pending.own, &called);
+        }
     }
 
     /// Takes note of what a command did.
@@ -96,7 +111,8 @@ impl Conductor<'_> {
         }
         if let Some(connection) = self.connections.get_mut(&id) {
             let was_local = connection.session.is_queueing();
-            connection.session.ran(&pending.own, refused);
+            let audience = connection.session.ran(&pending.own, refused);
+            self.ran.audience = self.ran.audience.max(audience);
             if was_local && connection.session.is_queueing() && !refused {
                 connection.queued.push(pending.request.clone());
             } else {

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
 use crate::clock::Timestamp;
-use crate::footprint::{SessionState, Static};
+use crate::footprint::{Audience, SessionState, Static};
 use crate::sweep::SweepError;
 use crate::sweep::doors::{ConnectionId, Event};
 use crate::sweep::polls::Polls;
@@ -65,6 +65,8 @@ pub(super) struct Ran {
     pub(super) snapshot: Snapshot,
     pub(super) steps: Vec<Step>,
     pub(super) labels: BTreeSet<String>,
+    /// Who hears what others do.
+    pub(super) audience: Audience,
     /// The first thing that a program said on standard error.
     pub(super) complaint: Option<String>,
     /// Whether the interruption took place.

@@ -1,7 +1,7 @@
 //! Which schedules there are, and which of them can matter.
 
 use super::{Candidate, Search};
-use crate::footprint::{Footprint, SessionState, Static};
+use crate::footprint::{Audience, Footprint, SessionState, Static};
 use crate::sweep::SweepError;
 use crate::sweep::conductor::{Ran, Turn};
 use crate::sweep::rules::Clause;
@@ -233,7 +233,7 @@ fn other_footprints(ran: &Ran, of: Role) -> Vec<Footprint> {
     steps.map(|step| step.footprint.clone()).collect()
 }
 
-/// The keys that expired, as if they had been deleted.
+/// The keys that expired, as if they had been deleted, and the time that passed.
 fn expired_footprints(ran: &Ran) -> Vec<Footprint> {
     let events = ran
         .steps
@@ -243,13 +243,14 @@ fn expired_footprints(ran: &Ran) -> Vec<Footprint> {
         let words = std::iter::once(&b"DEL"[..]).chain(step.request.words());
         SessionState::default().footprint(&Static::of(&Request::new(words)))
     };
-    events.map(delete).collect()
+    events.map(delete).chain([Footprint::of_time()]).collect()
 }
 
 /// The last place up to which what happened at `from` might as well have happened: from there on no command of the program
-/// conflicts with what happened, up to the one right before the next place. None if a program waited, which makes places differ.
+/// conflicts with what happened, up to the one right before the next place. None if a program waited or heard of others' commands,
+/// which makes places differ.
 fn same_places(ran: &Ran, of: Role, from: usize, happened: &[Footprint]) -> Option<usize> {
-    if !ran.labels.is_empty() {
+    if !ran.labels.is_empty() || ran.audience != Audience::Nobody {
         return None;
     }
     let mut until = None;
