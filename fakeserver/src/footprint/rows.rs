@@ -173,7 +173,11 @@ pub(super) fn reveals(row: Option<&Row>, request: &Request, footprint: &Footprin
     };
     match row.group() {
         Group::Server if row.full_name().starts_with("debug") => reveals.all = true,
-        Group::Generic | Group::Cluster if footprint.everything => reveals.order_of_keys = true,
+        Group::Generic | Group::Cluster
+            if footprint.everything && !row.name().starts_with("SORT") =>
+        {
+            reveals.order_of_keys = true;
+        }
         Group::Server | Group::Connection if footprint.everything => {
             reveals.connections = !BLIND_TO_CONNECTIONS.contains(&row.full_name());
         }
