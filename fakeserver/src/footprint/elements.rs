@@ -20,25 +20,25 @@ enum Places {
 /// Commands that touch elements of one key, at position 1.
 #[rustfmt::skip]
 const ELEMENTS: &[(&str, Kind, Deed, Places)] = &[
-    ("HDEL",         Kind::Hash,      Deed::Remove, Places::All),
-    ("HEXISTS",      Kind::Hash,      Deed::Read,   Places::At(2)),
-    ("HGET",         Kind::Hash,      Deed::Read,   Places::At(2)),
-    ("HINCRBY",      Kind::Hash,      Deed::Put,    Places::At(2)),
-    ("HINCRBYFLOAT", Kind::Hash,      Deed::Put,    Places::At(2)),
-    ("HMGET",        Kind::Hash,      Deed::Read,   Places::All),
-    ("HMSET",        Kind::Hash,      Deed::Put,    Places::Alternate),
-    ("HSET",         Kind::Hash,      Deed::Put,    Places::Alternate),
-    ("HSETNX",       Kind::Hash,      Deed::Put,    Places::At(2)),
-    ("HSTRLEN",      Kind::Hash,      Deed::Read,   Places::At(2)),
-    ("SADD",         Kind::Set,       Deed::Put,    Places::All),
-    ("SISMEMBER",    Kind::Set,       Deed::Read,   Places::At(2)),
-    ("SMISMEMBER",   Kind::Set,       Deed::Read,   Places::All),
-    ("SREM",         Kind::Set,       Deed::Remove, Places::All),
-    ("ZADD",         Kind::SortedSet, Deed::Put,    Places::Scored),
-    ("ZINCRBY",      Kind::SortedSet, Deed::Put,    Places::At(3)),
-    ("ZMSCORE",      Kind::SortedSet, Deed::Read,   Places::All),
-    ("ZREM",         Kind::SortedSet, Deed::Remove, Places::All),
-    ("ZSCORE",       Kind::SortedSet, Deed::Read,   Places::At(2)),
+    ("hdel",         Kind::Hash,      Deed::Remove, Places::All),
+    ("hexists",      Kind::Hash,      Deed::Read,   Places::At(2)),
+    ("hget",         Kind::Hash,      Deed::Read,   Places::At(2)),
+    ("hincrby",      Kind::Hash,      Deed::Put,    Places::At(2)),
+    ("hincrbyfloat", Kind::Hash,      Deed::Put,    Places::At(2)),
+    ("hmget",        Kind::Hash,      Deed::Read,   Places::All),
+    ("hmset",        Kind::Hash,      Deed::Put,    Places::Alternate),
+    ("hset",         Kind::Hash,      Deed::Put,    Places::Alternate),
+    ("hsetnx",       Kind::Hash,      Deed::Put,    Places::At(2)),
+    ("hstrlen",      Kind::Hash,      Deed::Read,   Places::At(2)),
+    ("sadd",         Kind::Set,       Deed::Put,    Places::All),
+    ("sismember",    Kind::Set,       Deed::Read,   Places::At(2)),
+    ("smismember",   Kind::Set,       Deed::Read,   Places::All),
+    ("srem",         Kind::Set,       Deed::Remove, Places::All),
+    ("zadd",         Kind::SortedSet, Deed::Put,    Places::Scored),
+    ("zincrby",      Kind::SortedSet, Deed::Put,    Places::At(3)),
+    ("zmscore",      Kind::SortedSet, Deed::Read,   Places::All),
+    ("zrem",         Kind::SortedSet, Deed::Remove, Places::All),
+    ("zscore",       Kind::SortedSet, Deed::Read,   Places::At(2)),
 ];
 
 /// Other commands whose reply and effect do not depend on the order of a hash's or set's elements, nor on the encoding. All that
@@ -46,11 +46,11 @@ const ELEMENTS: &[(&str, Kind, Deed, Places)] = &[
 #[cfg(feature = "explore")]
 #[rustfmt::skip]
 const BLIND: &[&str] = &[
-    "DEL", "EXISTS", "EXPIRE", "EXPIREAT", "EXPIRETIME", "HLEN", "PERSIST", "PEXPIRE", "PEXPIREAT", "PEXPIRETIME", "PTTL",
-    "SCARD", "SET", "SINTERCARD", "TOUCH", "TTL", "TYPE", "UNLINK", "WATCH",
-    "ZCARD", "ZCOUNT", "ZINTERCARD", "ZLEXCOUNT", "ZMPOP", "ZPOPMAX", "ZPOPMIN", "ZRANGE", "ZRANGEBYLEX", "ZRANGEBYSCORE",
-    "ZRANK", "ZREMRANGEBYLEX", "ZREMRANGEBYRANK", "ZREMRANGEBYSCORE", "ZREVRANGE", "ZREVRANGEBYLEX", "ZREVRANGEBYSCORE",
-    "ZREVRANK",
+    "del", "exists", "expire", "expireat", "expiretime", "hlen", "persist", "pexpire", "pexpireat", "pexpiretime", "pttl",
+    "scard", "set", "sintercard", "touch", "ttl", "type", "unlink", "watch",
+    "zcard", "zcount", "zintercard", "zlexcount", "zmpop", "zpopmax", "zpopmin", "zrange", "zrangebylex", "zrangebyscore",
+    "zrank", "zremrangebylex", "zremrangebyrank", "zremrangebyscore", "zrevrange", "zrevrangebylex", "zrevrangebyscore",
+    "zrevrank",
 ];
 
 /// The options of ZADD.
@@ -58,14 +58,14 @@ const ZADD_OPTIONS: [&[u8]; 6] = [b"NX", b"XX", b"GT", b"LT", b"CH", b"INCR"];
 
 /// Calls `visit` with each element and what is done with it; whether the command is one that touches elements only.
 pub(super) fn visit(row: &Row, request: &Request, mut visit: impl FnMut(usize, Part)) -> bool {
-    if row.name() == "SMOVE" {
+    if row.full_name() == "smove" {
         if let Some(member) = request.get(3) {
             visit(1, part(Kind::Set, Deed::Remove, member));
             visit(2, part(Kind::Set, Deed::Put, member));
         }
         return true;
     }
-    let known = ELEMENTS.iter().find(|(name, ..)| *name == row.name());
+    let known = ELEMENTS.iter().find(|(name, ..)| *name == row.full_name());
     let Some((_, kind, deed, places)) = known else {
         return false;
     };
@@ -86,7 +86,7 @@ pub(super) fn visit(row: &Row, request: &Request, mut visit: impl FnMut(usize, P
 /// Whether the command may depend on the order of elements.
 #[cfg(feature = "explore")]
 pub(super) fn sees_order(row: &Row) -> bool {
-    !BLIND.contains(&row.name())
+    !BLIND.contains(&row.full_name())
 }
 
 fn part(kind: Kind, deed: Deed, element: &[u8]) -> Part {

@@ -24,11 +24,11 @@ const OWN_CLIENT: &[&str] = &[
 
 /// Commands that tell or set times to live, or tell the time.
 const CLOCKED: &[&str] = &[
-    "EXPIRE", "GETEX", "IDLETIME", "PEXPIRE", "PSETEX", "PTTL", "RESTORE", "SETEX", "TIME", "TTL",
+    "expire", "getex", "object|idletime", "pexpire", "psetex", "pttl", "restore", "restore-asking", "setex", "time", "ttl",
 ];
 
 /// Commands that draw random numbers.
-const DRAWING: &[&str] = &["HRANDFIELD", "SPOP", "SRANDMEMBER", "ZRANDMEMBER"];
+const DRAWING: &[&str] = &["hrandfield", "spop", "srandmember", "zrandmember"];
 
 /// Commands that touch everything, but for what only its own connection can see.
 #[cfg(feature = "explore")]
@@ -72,7 +72,7 @@ pub(crate) fn key_positions(row: &Row, request: &Request) -> Vec<(usize, Access)
 }
 
 fn kind(row: &Row) -> Access {
-    if row.has(Flag::ReadOnly) || row.name() == "WATCH" {
+    if row.has(Flag::ReadOnly) || row.full_name() == "watch" {
         Access::Read
     } else {
         Access::Write
@@ -127,7 +127,7 @@ pub(super) fn footprint(row: &Row, request: &Request) -> Footprint {
     if footprint.is_empty() {
         return Footprint::everything();
     }
-    if DRAWING.contains(&row.name()) {
+    if DRAWING.contains(&row.full_name()) {
         footprint.add(CHANCE, Access::Write);
     }
     footprint
@@ -135,8 +135,8 @@ pub(super) fn footprint(row: &Row, request: &Request) -> Footprint {
 
 /// Whether what the command does depends on the time of day. Identifiers and idle times of streams do.
 fn reads_clock(row: &Row, request: &Request) -> bool {
-    match row.name() {
-        "SET" => request.len() > 3,
+    match row.full_name() {
+        "set" => request.len() > 3,
         name => row.group() == Group::Stream || CLOCKED.contains(&name),
     }
 }
@@ -174,7 +174,7 @@ pub(super) fn reveals(row: Option<&Row>, request: &Request, footprint: &Footprin
     match row.group() {
         Group::Server if row.full_name().starts_with("debug") => reveals.all = true,
         Group::Generic | Group::Cluster
-            if footprint.everything && !row.name().starts_with("SORT") =>
+            if footprint.everything && !row.full_name().starts_with("sort") =>
         {
             reveals.order_of_keys = true;
         }
@@ -202,9 +202,9 @@ pub(super) fn reveals(row: Option<&Row>, request: &Request, footprint: &Footprin
 
 /// Whether a subscription may be to keyspace events, which any write can send.
 pub(super) fn hears_of_keys(row: &Row, request: &Request) -> bool {
-    match row.name() {
-        "PSUBSCRIBE" => true,
-        "SUBSCRIBE" => request
+    match row.full_name() {
+        "psubscribe" => true,
+        "subscribe" => request
             .words()
             .skip(1)
             .any(|channel| channel.starts_with(b"__key")),

@@ -207,11 +207,13 @@ const LINES: &[&str] = &[
     "EVAL \"return redis.call('ZADD', KEYS[1], 3, 'm2')\" 1 z",
 ];
 
+/// As many as `ELEMENT_PROGRAMS` says.
 #[test]
 fn elements_lose_no_outcome_of_random_programs() {
     let mut rng = fastrand::Rng::with_seed(3);
     let mut sums = [0; 3];
-    for _ in 0..60 {
+    let programs = std::env::var("ELEMENT_PROGRAMS").map_or(60, |count| count.parse().unwrap());
+    for _ in 0..programs {
         let clients = 2 + usize::from(rng.u8(..4) == 0);
         let dwell = rng.usize(..LINES.len());
         let lines = (0..clients).map(|_| {
@@ -232,4 +234,53 @@ fn elements_lose_no_outcome_of_random_programs() {
     }
     assert!(sums[2] < sums[1] && sums[1] < sums[0], "{sums:?}");
     println!("{sums:?}");
+}
+
+/// Commits as the store made them that this one began as: a number is drawn, the state is read under WATCH, and written with a
+/// field of a hash and a member of a set. Each client commits to the first of so many executions, or to one of its own.
+fn commits(clients: usize, executions: usize) -> Program {
+    let lines = |client: usize| {
+        let execution = client % executions;
+        let lines = [
+            format!("INCR n{execution}"),
+            format!("WATCH state{execution}"),
+            format!("GET state{execution}"),
+            "MULTI".to_owned(),
+            format!("SET state{execution} by{client}"),
+            format!("HSET h step{client} 1"),
+            format!("SADD s member{client}"),
+            "EXEC".to_owned(),
+        ];
+        lines.to_vec()
+    };
+    Program {
+        clients: (0..clients).map(lines).collect(),
+        outcomes: Mutex::default(),
+    }
+}
+
+fn both(program: &Program) -> [u64; 2] {
+    let [keys, elements] = [Granularity::Key, Granularity::Element]
+        .map(|granularity| program.explore(Reduction::SleepSets, granularity));
+    assert_eq!(keys.0, elements.0, "{:?}", program.clients);
+    [keys.1.schedules, elements.1.schedules]
+}
+
+#[test]
+fn commits_to_executions_of_their_own_no_longer_meet_in_a_shared_hash() {
+    // On one execution the state decides, however fine the rest is.
+    assert_eq!(both(&commits(2, 1)), [12, 12]);
+    // The orders of the EXECs, whose hash and set are shared.
+    assert_eq!(both(&commits(2, 2)), [2, 1]);
+    assert_eq!(both(&commits(3, 3)), [6, 1]);
+    let (all, plain) = commits(2, 2).explore(Reduction::LocalFirst, Granularity::Key);
+    let (some, _) = commits(2, 2).explore(Reduction::SleepSets, Granularity::Element);
+    assert_eq!((some, plain.schedules), (all, 70));
+}
+
+#[test]
+#[ignore = "takes long"]
+fn three_commits_to_one_execution_have_6264_classes() {
+    assert_eq!(both(&commits(3, 1)), [6_264, 6_264]);
+    println!("three commits to two executions: {:?}", both(&commits(3, 2)));
 }
