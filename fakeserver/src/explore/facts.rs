@@ -15,6 +15,10 @@ use crate::footprint::{Footprint, SessionState, Static};
 use crate::wire::Request;
 
 /// What is known of keys and scripts.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are independent of each other"
+)]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     granularity: Granularity,

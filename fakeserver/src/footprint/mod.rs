@@ -389,6 +389,7 @@ impl Footprint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::Request;
 
     fn footprint(session: &SessionState, words: &[&str]) -> Footprint {
         session.footprint(&Static::of(&Request::new(words)))

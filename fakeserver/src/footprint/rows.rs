@@ -24,7 +24,17 @@ const OWN_CLIENT: &[&str] = &[
 
 /// Commands that tell or set times to live, or tell the time.
 const CLOCKED: &[&str] = &[
-    "expire", "getex", "object|idletime", "pexpire", "psetex", "pttl", "restore", "restore-asking", "setex", "time", "ttl",
+    "expire",
+    "getex",
+    "object|idletime",
+    "pexpire",
+    "psetex",
+    "pttl",
+    "restore",
+    "restore-asking",
+    "setex",
+    "time",
+    "ttl",
 ];
 
 /// Commands that draw random numbers.

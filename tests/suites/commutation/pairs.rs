@@ -12,11 +12,23 @@ use crate::world::{Act, Who, Words, World};
 
 /// Rows that are not run, each with the reason.
 const LEFT_OUT: &[(&str, &str)] = &[
-    ("client|pause", "holds back whoever comes next until time passes"),
-    ("client|reply", "a reply that is not sent cannot be compared"),
-    ("debug", "reaches into the server, sleeps and ends it; it conflicts with everything"),
+    (
+        "client|pause",
+        "holds back whoever comes next until time passes",
+    ),
+    (
+        "client|reply",
+        "a reply that is not sent cannot be compared",
+    ),
+    (
+        "debug",
+        "reaches into the server, sleeps and ends it; it conflicts with everything",
+    ),
     ("shutdown", "ends the server"),
-    ("time", "tells the time of day; it conflicts with acts that move it"),
+    (
+        "time",
+        "tells the time of day; it conflicts with acts that move it",
+    ),
 ];
 
 /// Pairs after which a world is filled anew.
@@ -80,7 +92,10 @@ pub(crate) struct Check {
 fn items() -> Vec<(String, Rc<[Item]>)> {
     let mut items: BTreeMap<String, Vec<Item>> = BTreeMap::new();
     for single in singles() {
-        items.entry(single.row()).or_default().push(Item::Form(single));
+        items
+            .entry(single.row())
+            .or_default()
+            .push(Item::Form(single));
     }
     for row in runnable_rows() {
         items
@@ -146,8 +161,12 @@ impl Check {
     pub(crate) fn find(&mut self, rows: &[&str], with: &[&str], cases: usize) -> Found {
         let mut tally = Tally::default();
         let of = |rows: &[&str]| -> Vec<usize> {
-            let is = |name: &str| rows.is_empty() || rows.contains(&name.split('|').next().unwrap_or_default());
-            (0..self.items.len()).filter(|at| is(&self.items[*at].0)).collect()
+            let is = |name: &str| {
+                rows.is_empty() || rows.contains(&name.split('|').next().unwrap_or_default())
+            };
+            (0..self.items.len())
+                .filter(|at| is(&self.items[*at].0))
+                .collect()
         };
         let (own, others) = (of(rows), of(with));
         for _ in 0..cases {
@@ -211,7 +230,8 @@ impl Check {
     fn note(&mut self, case: &Case) {
         self.log.push((Who::Control, None, 0));
         let before = case.before.iter().cloned();
-        self.log.extend(before.map(|(who, act)| (who, Some(act), 0)));
+        self.log
+            .extend(before.map(|(who, act)| (who, Some(act), 0)));
         let [a, b] = case.pair.clone();
         self.log.push((Who::A, Some(a), 0));
         self.log.push((Who::B, Some(b), i64::from(case.probes)));
@@ -342,14 +362,29 @@ impl Check {
         let audience = self.rng.u8(..8);
         if audience < 2 {
             let events = if self.rng.bool() { "KEA" } else { "" };
-            before.push((Who::Control, command(&format!("CONFIG SET notify-keyspace-events {events}"))));
-            let subscription = ["SUBSCRIBE news sport", "PSUBSCRIBE *", "SUBSCRIBE __keyevent@0__:del"];
-            let subscription = subscription[if audience == 0 { 0 } else { self.rng.usize(..3) }];
+            before.push((
+                Who::Control,
+                command(&format!("CONFIG SET notify-keyspace-events {events}")),
+            ));
+            let subscription = [
+                "SUBSCRIBE news sport",
+                "PSUBSCRIBE *",
+                "SUBSCRIBE __keyevent@0__:del",
+            ];
+            let subscription = subscription[if audience == 0 {
+                0
+            } else {
+                self.rng.usize(..3)
+            }];
             before.push((Who::Listener, command(subscription)));
         }
         if self.rng.u8(..4) == 0 {
             let words = self.any(Single::blocks, key);
-            before.extend(words.into_iter().map(|words| (Who::Waiter, Act::Command(words))));
+            before.extend(
+                words
+                    .into_iter()
+                    .map(|words| (Who::Waiter, Act::Command(words))),
+            );
         }
         let mut probes = false;
         let mut acts = Vec::new();
@@ -357,7 +392,11 @@ impl Check {
             let (name, items) = self.items[at].clone();
             let item = &items[self.rng.usize(..items.len())];
             let (loads, act) = self.draw(item, key);
-            before.extend(loads.into_iter().map(|words| (Who::Control, Act::Command(words))));
+            before.extend(
+                loads
+                    .into_iter()
+                    .map(|words| (Who::Control, Act::Command(words))),
+            );
             let is_exec = name == "exec";
             if is_exec || self.rng.u8(..8) == 0 {
                 probes = true;
@@ -382,7 +421,11 @@ impl Check {
         }
         let acts: Vec<Act> = acts.into_iter().map(|(_, act)| act).collect();
         let [a, b] = <[Act; 2]>::try_from(acts).expect("two of them");
-        Case { before, pair: [a, b], probes }
+        Case {
+            before,
+            pair: [a, b],
+            probes,
+        }
     }
 
     /// Keys with one element, a time to live, or none at all.
@@ -391,7 +434,8 @@ impl Check {
         let (hash, set, zset, list) = (key("h"), key("t"), key("z"), key("l"));
         let mut lines = vec![format!("DEL {hash} {set} {zset} {list}")];
         if self.rng.bool() {
-            let [field, member] = [["f0", "f1", "n0"], ["a", "b", "1"]].map(|words| words[self.rng.usize(..3)]);
+            let [field, member] =
+                [["f0", "f1", "n0"], ["a", "b", "1"]].map(|words| words[self.rng.usize(..3)]);
             lines.push(format!("HSET {hash} {field} 1"));
             lines.push(format!("SADD {set} {member}"));
             lines.push(format!("ZADD {zset} 1 {member}"));
@@ -400,7 +444,10 @@ impl Check {
         }
         for key in [hash, set, zset, "s0".to_owned(), "c0".to_owned()] {
             if self.rng.bool() {
-                lines.push(format!("PEXPIRE {key} {}", [1, 1000, 100_000][self.rng.usize(..3)]));
+                lines.push(format!(
+                    "PEXPIRE {key} {}",
+                    [1, 1000, 100_000][self.rng.usize(..3)]
+                ));
             }
         }
         lines
@@ -409,11 +456,18 @@ impl Check {
 
 /// Gives the second command what is most often the first one's key.
 fn share_key(acts: &mut [(String, Act)]) {
-    let [(first_name, Act::Command(first)), (second_name, Act::Command(second))] = acts else {
+    let [
+        (first_name, Act::Command(first)),
+        (second_name, Act::Command(second)),
+    ] = acts
+    else {
         return;
     };
     let place = |name: &str| 1 + usize::from(name.contains('|'));
-    if let (Some(key), Some(other)) = (first.get(place(first_name)), second.get_mut(place(second_name))) {
+    if let (Some(key), Some(other)) = (
+        first.get(place(first_name)),
+        second.get_mut(place(second_name)),
+    ) {
         other.clone_from(key);
     }
 }
@@ -451,13 +505,20 @@ fn run(world: &mut World, case: &Case, order: [usize; 2], mutant: Option<&Mutant
 }
 
 fn command(line: &str) -> Act {
-    Act::Command(line.split(' ').map(|word| word.as_bytes().to_vec()).collect())
+    Act::Command(
+        line.split(' ')
+            .map(|word| word.as_bytes().to_vec())
+            .collect(),
+    )
 }
 
 fn spell(act: &Act) -> String {
     match act {
         Act::Command(words) => {
-            let words: Vec<_> = words.iter().map(|word| word.escape_ascii().to_string()).collect();
+            let words: Vec<_> = words
+                .iter()
+                .map(|word| word.escape_ascii().to_string())
+                .collect();
             words.join(" ")
         }
         Act::Advance(millis) => format!("({millis} ms pass)"),

@@ -40,7 +40,10 @@ impl Program {
             .explore(self, strategy, Budget::schedules(100_000))
             .unwrap();
         assert_eq!(exploration.coverage, Coverage::Exhaustive);
-        (std::mem::take(&mut *self.outcomes.lock().unwrap()), exploration)
+        (
+            std::mem::take(&mut *self.outcomes.lock().unwrap()),
+            exploration,
+        )
     }
 
     /// Numbers of schedules without reduction, by keys and by elements, which all show the same outcomes.
@@ -74,7 +77,14 @@ fn command(line: &str) -> Cmd {
 }
 
 const LOOKS: &[&str] = &[
-    "HGETALL h", "SMEMBERS s", "ZRANGE z 0 -1 WITHSCORES", "GET x", "GET y", "PTTL h", "PTTL s", "PTTL z",
+    "HGETALL h",
+    "SMEMBERS s",
+    "ZRANGE z 0 -1 WITHSCORES",
+    "GET x",
+    "GET y",
+    "PTTL h",
+    "PTTL s",
+    "PTTL z",
 ];
 
 impl Workload for Program {
@@ -95,7 +105,13 @@ impl Workload for Program {
     ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
             let mut connection = connector.open().unwrap();
-            for line in ["HSET h f0 1", "SADD s m0", "ZADD z 1 m0", "PEXPIRE h 9000", "PEXPIRE z 9000"] {
+            for line in [
+                "HSET h f0 1",
+                "SADD s m0",
+                "ZADD z 1 m0",
+                "PEXPIRE h 9000",
+                "PEXPIRE z 9000",
+            ] {
                 command(line).exec_async(&mut connection).await.unwrap();
             }
         })
@@ -108,7 +124,8 @@ impl Workload for Program {
             for line in lines {
                 let command = command(&line);
                 let call = async {
-                    let reply: redis::RedisResult<Value> = command.query_async(&mut connection).await;
+                    let reply: redis::RedisResult<Value> =
+                        command.query_async(&mut connection).await;
                     format!("{reply:?}")
                 };
                 client.operation((), call).await;
@@ -123,9 +140,12 @@ impl Workload for Program {
             let mut reply = run.call(words).unwrap();
             // The order of elements is none of the outcome, unless a client has looked.
             match &mut reply {
-                Value::Array(items) if look.starts_with('S') => items.sort_by_key(|item| format!("{item:?}")),
+                Value::Array(items) if look.starts_with('S') => {
+                    items.sort_by_key(|item| format!("{item:?}"))
+                }
                 Value::Array(items) if look.starts_with('H') => {
-                    let mut pairs: Vec<_> = items.chunks(2).map(|pair| format!("{pair:?}")).collect();
+                    let mut pairs: Vec<_> =
+                        items.chunks(2).map(|pair| format!("{pair:?}")).collect();
                     pairs.sort();
                     *items = vec![Value::SimpleString(pairs.concat())];
                 }
@@ -145,7 +165,10 @@ impl Workload for Program {
 
 #[test]
 fn different_elements_have_one_schedule() {
-    let hash = Program::new(&[&["HSET h a 1", "HGET h a", "HINCRBY h a 1"], &["HSET h b 1", "HGET h b"]]);
+    let hash = Program::new(&[
+        &["HSET h a 1", "HGET h a", "HINCRBY h a 1"],
+        &["HSET h b 1", "HGET h b"],
+    ]);
     // By keys: which of three places each of two commands of b takes among a's, less what commutes (HGET with HGET).
     assert_eq!(hash.counts()[0], 10);
     assert_eq!(hash.counts()[2], 1);
@@ -161,7 +184,10 @@ fn different_elements_have_one_schedule() {
 
 #[test]
 fn who_looks_at_the_order_makes_the_key_whole() {
-    let order = Program::new(&[&["SADD s a", "SET x 1"], &["SADD s b", "GET x", "SMEMBERS s"]]);
+    let order = Program::new(&[
+        &["SADD s a", "SET x 1"],
+        &["SADD s b", "GET x", "SMEMBERS s"],
+    ]);
     let (outcomes, exploration) = order.explore(Reduction::SleepSets, Granularity::Element);
     assert_eq!(exploration.restarts, 1);
     let (all, plain) = order.explore(Reduction::None, Granularity::Key);
@@ -172,7 +198,11 @@ fn who_looks_at_the_order_makes_the_key_whole() {
 
 #[test]
 fn what_serves_a_blocked_client_touches_what_that_touches() {
-    let program = Program::new(&[&["BLMOVE from to LEFT RIGHT 0"], &["RPUSH from a"], &["RPUSH to b", "LRANGE to 0 -1"]]);
+    let program = Program::new(&[
+        &["BLMOVE from to LEFT RIGHT 0"],
+        &["RPUSH from a"],
+        &["RPUSH to b", "LRANGE to 0 -1"],
+    ]);
     program.counts();
     let sorted = Program::new(&[&["BZPOPMIN q 0"], &["ZADD q 1 a"], &["ZADD q 2 b"]]);
     assert_eq!(sorted.counts()[2], sorted.counts()[1]);
@@ -188,7 +218,13 @@ fn a_script_that_touches_undeclared_keys_is_found_out() {
     assert_eq!((some, plain.schedules, reduced.restarts), (all, 3, 1));
     let declared = "EVAL \"return redis.call('HGET', KEYS[1], 'f0')\" 1 h";
     let program = Program::new(&[&[declared, "SET x 1"], &["GET y", "GET y"]]);
-    assert_eq!(program.explore(Reduction::SleepSets, Granularity::Element).1.restarts, 0);
+    assert_eq!(
+        program
+            .explore(Reduction::SleepSets, Granularity::Element)
+            .1
+            .restarts,
+        0
+    );
     // What it publishes, or the time that it asks for, makes it no script that touches everything.
     let publishes = "EVAL \"return redis.call('PUBLISH', 'news', 'x')\" 0";
     let program = Program::new(&[&[publishes], &["GET y", "GET y", "SET x 1"]]);
@@ -197,11 +233,45 @@ fn a_script_that_touches_undeclared_keys_is_found_out() {
 }
 
 const LINES: &[&str] = &[
-    "HSET h f0 2", "HSET h f1 3", "HDEL h f0", "HDEL h f1", "HGET h f0", "HINCRBY h f1 1", "HLEN h", "HSETNX h f2 1",
-    "SADD s m0", "SADD s m1", "SREM s m0", "SREM s m1", "SISMEMBER s m1", "SCARD s", "SMOVE s t m0",
-    "ZADD z 1 m0", "ZADD z 5 m1", "ZREM z m0", "ZREM z m1", "ZSCORE z m1", "ZRANGE z 0 -1", "ZINCRBY z 1 m1", "ZPOPMIN z",
-    "EXISTS h", "DEL h", "PERSIST h", "TYPE s", "WATCH h", "MULTI", "EXEC", "SET s x", "GET x", "SET x 1",
-    "HGETALL h", "SMEMBERS s", "HVALS h", "SINTER s s", "RENAME h g", "KEYS *",
+    "HSET h f0 2",
+    "HSET h f1 3",
+    "HDEL h f0",
+    "HDEL h f1",
+    "HGET h f0",
+    "HINCRBY h f1 1",
+    "HLEN h",
+    "HSETNX h f2 1",
+    "SADD s m0",
+    "SADD s m1",
+    "SREM s m0",
+    "SREM s m1",
+    "SISMEMBER s m1",
+    "SCARD s",
+    "SMOVE s t m0",
+    "ZADD z 1 m0",
+    "ZADD z 5 m1",
+    "ZREM z m0",
+    "ZREM z m1",
+    "ZSCORE z m1",
+    "ZRANGE z 0 -1",
+    "ZINCRBY z 1 m1",
+    "ZPOPMIN z",
+    "EXISTS h",
+    "DEL h",
+    "PERSIST h",
+    "TYPE s",
+    "WATCH h",
+    "MULTI",
+    "EXEC",
+    "SET s x",
+    "GET x",
+    "SET x 1",
+    "HGETALL h",
+    "SMEMBERS s",
+    "HVALS h",
+    "SINTER s s",
+    "RENAME h g",
+    "KEYS *",
     "EVAL \"return redis.call('HSET', KEYS[1], 'f3', 1)\" 1 h",
     "EVAL \"return redis.call('HGETALL', 'h')\" 0",
     "EVAL \"return redis.call('ZADD', KEYS[1], 3, 'm2')\" 1 z",
@@ -219,7 +289,11 @@ fn elements_lose_no_outcome_of_random_programs() {
         let lines = (0..clients).map(|_| {
             let count = rng.usize(1..=if clients == 2 { 4 } else { 2 });
             let line = |rng: &mut fastrand::Rng| {
-                let at = if rng.bool() { dwell + rng.usize(..8) } else { rng.usize(..LINES.len()) };
+                let at = if rng.bool() {
+                    dwell + rng.usize(..8)
+                } else {
+                    rng.usize(..LINES.len())
+                };
                 LINES[at % LINES.len()].to_owned()
             };
             (0..count).map(|_| line(&mut rng)).collect()
@@ -278,9 +352,12 @@ fn commits_to_executions_of_their_own_no_longer_meet_in_a_shared_hash() {
     assert_eq!((some, plain.schedules), (all, 70));
 }
 
+/// 3! orders of the INCRs; 3! of the EXECs, in front of which the reads of the second client have 3 places, of the third 6.
 #[test]
 #[ignore = "takes long"]
-fn three_commits_to_one_execution_have_6264_classes() {
-    assert_eq!(both(&commits(3, 1)), [6_264, 6_264]);
-    println!("three commits to two executions: {:?}", both(&commits(3, 2)));
+fn three_commits_to_one_execution_have_648_classes() {
+    assert_eq!(both(&commits(3, 1)), [648, 648]);
+    let [keys, elements] = both(&commits(3, 2));
+    assert!(elements < keys);
+    println!("three commits to two executions: {keys} by keys, {elements} by elements");
 }
