@@ -183,7 +183,7 @@ impl World {
     fn listen(&mut self) {
         for (id, heard) in self.sessions.iter().zip(&mut self.heard) {
             while let Some(reply) = self.engine.poll_reply(*id) {
-                heard.push(reply);
+                heard.push(in_order(reply));
             }
         }
     }
@@ -215,6 +215,28 @@ impl World {
             }
         }
         self.listen();
+    }
+}
+
+/// The members of sets and the pairs of maps in one order: through Lua they come in that of its tables.
+fn in_order(reply: Reply) -> Reply {
+    let all = |items: Vec<Reply>| -> Vec<Reply> { items.into_iter().map(in_order).collect() };
+    match reply {
+        Reply::Array(items) => Reply::Array(all(items)),
+        Reply::Set(items) => {
+            let mut items = all(items);
+            items.sort_by_cached_key(|item| format!("{item:?}"));
+            Reply::Set(items)
+        }
+        Reply::Map(pairs) => {
+            let pairs = pairs.into_iter();
+            let mut pairs: Vec<_> = pairs
+                .map(|(key, value)| (in_order(key), in_order(value)))
+                .collect();
+            pairs.sort_by_cached_key(|pair| format!("{pair:?}"));
+            Reply::Map(pairs)
+        }
+        other => other,
     }
 }
 
