@@ -47,7 +47,11 @@ mod payload;
 mod pubsub;
 #[cfg(feature = "redis")]
 pub mod redis_client;
+#[cfg(any(feature = "explore", all(feature = "sweep", unix)))]
+mod remote;
 mod reply_buffer;
+#[cfg(any(feature = "explore", all(feature = "sweep", unix)))]
+mod report;
 mod running;
 #[cfg(feature = "lua")]
 mod script;

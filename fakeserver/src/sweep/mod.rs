@@ -10,7 +10,7 @@
 //! * [`Sweep`]: what to run and how; [`Report`]: what came of it
 //! * `conductor.rs`: one run; `doors.rs`, `program.rs`: the programs and their connections; `upstream.rs`: the server
 //! * `search.rs`: which schedules there are, which of them can matter, and what is right
-//! * `labels.rs`, `outcome.rs`, `rules.rs`, `snapshot.rs`: outcomes that can be compared
+//! * `labels.rs`, `outcome.rs`, `rules.rs`: outcomes that can be compared
 //! * `cause.rs`, `repair/`: who is to blame, and what would help; `text.rs`, `html/`: the report
 //!
 //! # What it does not do
@@ -21,7 +21,6 @@ mod builder;
 mod cause;
 mod conductor;
 mod doors;
-mod frame;
 mod html;
 mod labels;
 mod outcome;
@@ -34,7 +33,6 @@ mod rules;
 mod schedule;
 mod search;
 mod seen;
-mod snapshot;
 mod stage;
 mod step;
 mod task;

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::labels::Labels;
 use super::report::{Ending, Shown, ShownKey, Status};
 use super::schedule::Role;
-use super::snapshot::{Entry, Place, Snapshot, Value};
-use crate::observe::quote;
+use crate::remote::snapshot::{Entry, Place, Snapshot, Value, quoted, shown_value};
 
 /// How closely values are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,26 +122,6 @@ fn named(kind: &str, value: &Value, labels: &Labels) -> Value {
                 pairs.sort_unstable();
             }
             Value::Pairs(pairs)
-        }
-    }
-}
-
-pub(super) fn quoted(text: &[u8]) -> String {
-    format!("\"{}\"", quote(text))
-}
-
-pub(super) fn shown_value(value: &Value) -> String {
-    match value {
-        Value::Text(text) => quoted(text),
-        Value::Items(items) => {
-            let items: Vec<_> = items.iter().map(|item| quoted(item)).collect();
-            format!("[{}]", items.join(", "))
-        }
-        Value::Pairs(pairs) => {
-            let pair =
-                |(left, right): &(Vec<u8>, Vec<u8>)| format!("{}: {}", quoted(left), quoted(right));
-            let pairs: Vec<_> = pairs.iter().map(pair).collect();
-            format!("{{{}}}", pairs.join(", "))
         }
     }
 }

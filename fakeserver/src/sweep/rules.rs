@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::outcome::{Compare, End, Outcome, quoted, shown_value};
+use super::outcome::{Compare, End, Outcome};
 use super::report::Difference;
 use super::schedule::Role;
-use super::snapshot::{Entry, Place, Value};
+use crate::remote::snapshot::{Entry, Place, Value, quoted, shown_value};
 use crate::value::glob;
 
 /// Which parts of two outcomes are compared.

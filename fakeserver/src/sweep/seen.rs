@@ -1,6 +1,6 @@
 //! [`Seen`]: what the judges know of a step, before it becomes text.
 
-use crate::sweep::outcome::quoted;
+pub(crate) use crate::report::told::shown;
 use crate::value::Blob;
 use crate::wire::Reply;
 
@@ -91,15 +91,6 @@ const TOLD_BY_COUNT: [&str; 20] = [
 pub(crate) fn name(words: &[Vec<u8>]) -> String {
     let name = words.first().map(Vec::as_slice).unwrap_or_default();
     String::from_utf8_lossy(name).to_ascii_uppercase()
-}
-
-/// A key or another word for readers: as it is if it is plain, else as redis-cli quotes it.
-pub(crate) fn shown(key: &[u8]) -> String {
-    let plain = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\');
-    if !key.is_empty() && key.iter().all(plain) {
-        return String::from_utf8_lossy(key).into_owned();
-    }
-    quoted(key)
 }
 
 /// The bytes of a reply that is a string.

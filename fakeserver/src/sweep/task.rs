@@ -8,13 +8,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::builder::Sweep;
 use super::doors;
 use super::program::{self, HostError, Program};
-use super::remote::{Address, RemoteSource};
+use super::remote::RemoteSource;
 use super::report::{self, Confirmed, Finding, Programs, Reference, Report, Shown, ShownStep};
 use super::schedule::{Kind, Role, Schedule};
 use super::search::{Candidate, EmbeddedSource, Origin, Search, order_text};
 use super::stage::Stage;
 use super::{SweepError, cause, repair, rules, tell};
 use crate::clock::Timestamp;
+use crate::remote::Address;
 
 impl Sweep {
     pub(super) fn on_runtime<T>(

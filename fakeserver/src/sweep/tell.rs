@@ -1,65 +1,21 @@
 //! Steps and findings in words.
 
 use super::labels::Labels;
-use super::outcome::quoted;
 use super::report::ShownStep;
 use super::schedule::{Act, Schedule};
 use super::search::Candidate;
-use super::seen::shown;
 use super::step::Step;
-use crate::value::number;
-use crate::wire::{Part, Reply, Request};
-
-/// Elements of a reply that are shown.
-const ELEMENTS_MAX: usize = 20;
+use crate::report::told;
+use crate::wire::{Reply, Request};
 
 /// A command as redis-cli would take it.
 pub(super) fn command_text(request: &Request, labels: &Labels) -> String {
-    let word = |word: &[u8]| shown(&labels.apply(word));
-    request.words().map(word).collect::<Vec<_>>().join(" ")
+    told::command_text(request, &|word| labels.apply(word))
 }
 
 /// A reply on one line, as redis-cli prints its parts.
 pub(super) fn reply_text(reply: &Reply, labels: &Labels) -> String {
-    let text = |bytes: &[u8]| quoted(&labels.apply(bytes));
-    let plain = |bytes: &[u8]| String::from_utf8_lossy(&labels.apply(bytes)).into_owned();
-    let list = |items: &[Reply]| {
-        let shown = items.iter().take(ELEMENTS_MAX);
-        let mut shown: Vec<_> = shown.map(|item| reply_text(item, labels)).collect();
-        if items.len() > ELEMENTS_MAX {
-            shown.push(format!("{} more", items.len() - ELEMENTS_MAX));
-        }
-        format!("[{}]", shown.join(", "))
-    };
-    let pairs = |items: &[(Reply, Reply)]| {
-        let pair = |(key, value): &(Reply, Reply)| {
-            format!("{}: {}", reply_text(key, labels), reply_text(value, labels))
-        };
-        let shown: Vec<_> = items.iter().take(ELEMENTS_MAX).map(pair).collect();
-        format!("{{{}}}", shown.join(", "))
-    };
-    match reply {
-        Reply::Simple(words) => words.clone().into_owned(),
-        Reply::Status(words) => plain(words),
-        Reply::Error(error) => format!("(error) {}", plain(&error.to_bytes())),
-        Reply::Integer(n) => format!("(integer) {n}"),
-        Reply::Bulk(bytes) | Reply::BigNumber(bytes) | Reply::Verbatim(_, bytes) => text(bytes),
-        Reply::Null | Reply::NullArray => "(nil)".to_owned(),
-        Reply::Array(items) | Reply::Set(items) | Reply::Push(items) | Reply::Several(items) => {
-            list(items)
-        }
-        Reply::Map(items) | Reply::Pairs(items) | Reply::Streams(items) => pairs(items),
-        Reply::Double(n) | Reply::PlainDouble(n) => {
-            format!("(double) {}", number::format_double(*n))
-        }
-        Reply::Boolean(yes) => format!("({yes})"),
-        Reply::Attribute(_, reply) | Reply::Spoken(_, reply) => reply_text(reply, labels),
-        Reply::Deep(parts) => match parts.first() {
-            Some(Part::Reply(reply)) => reply_text(reply, labels),
-            _ => format!("[{} nested parts]", parts.len()),
-        },
-        Reply::Nothing => String::new(),
-    }
+    told::reply_text(reply, &|bytes| labels.apply(bytes))
 }
 
 /// A step for readers.

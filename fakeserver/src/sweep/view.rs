@@ -1,8 +1,10 @@
-//! What the text and the page show alike: the rows of the diagram, and where outcomes differ.
+//! What the text and the page show alike: the picture of the steps, and where outcomes differ.
 
-use std::ops::Range;
-
+use crate::report::picture::{Access, Lane, Mark, Picture, Step};
 use crate::sweep::report::{Difference, Ending, Finding, Programs, Shown, ShownKey, ShownStep};
+
+/// Other schedules with the same outcome that are named.
+const ALSO_COUNT_MAX: usize = 8;
 
 /// Diagrams of more rows than this leave out what is far from everything that matters.
 const ROW_COUNT_MAX: usize = 48;
@@ -10,57 +12,123 @@ const ROW_COUNT_MAX: usize = 48;
 /// So many rows around one that matters are shown in any case.
 const ROWS_AROUND: usize = 3;
 
-/// Other schedules with the same outcome that are named.
-const ALSO_COUNT_MAX: usize = 8;
+/// A program with more connections than this has one lane for all of them.
+const LANES_PER_ROLE_MAX: usize = 3;
 
-/// Commands that clients send to set a connection up, or to see whether it lives. Their arguments tell a reader nothing.
-const HANDSHAKE: [&str; 10] = [
-    "ASKING", "AUTH", "CLIENT", "COMMAND", "ECHO", "HELLO", "INFO", "PING", "READONLY", "SELECT",
-];
+/// Who may have a column of its own, in order.
+const COLUMNS: [&str; 3] = ["a", "b", "after"];
 
-/// A row of the diagram.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Row<'a> {
-    /// One step.
-    Step(usize, &'a ShownStep),
-    /// Steps of one connection in a row that nobody else can see, with what they were.
-    Local(Range<usize>, &'a ShownStep, Vec<String>),
-    /// Steps that are left out.
-    Left(Range<usize>),
-}
-
-impl Row<'_> {
-    fn steps(&self) -> Range<usize> {
-        match self {
-            Row::Step(at, _) => *at..at + 1,
-            Row::Local(range, ..) | Row::Left(range) => range.clone(),
-        }
-    }
-}
-
-/// What a step has to do with the cause.
+/// What has a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
-    /// What was read, and believed later.
-    Read,
-    /// What was done and believed to last, as a lock that was taken.
-    Relied,
-    /// What made it untrue.
-    Written,
-    /// What was done in the belief.
-    Overwritten,
+pub(crate) enum Lanes {
+    /// Each program.
+    Programs,
+    /// Each of their connections, unless there are too many.
+    Connections,
 }
 
-impl Mark {
-    /// The word for readers.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Mark::Read => "read",
-            Mark::Relied => "relied on",
-            Mark::Written => "written",
-            Mark::Overwritten => "overwritten",
+/// The finding's steps as they are drawn.
+pub(crate) fn picture(finding: &Finding, programs: &Programs, by: Lanes) -> Picture {
+    let columns = lanes(finding, by);
+    let several = |role: &str| columns.iter().filter(|(other, _)| *other == role).count() > 1;
+    let drawn = columns.iter().map(|(role, connection)| Lane {
+        name: role_name(role).to_owned(),
+        detail: match connection {
+            Some(number) if several(role) => format!("connection {number}"),
+            _ => String::new(),
+        },
+        program: program_of(role, programs),
+        class: role_class(role),
+    });
+    let has = |(role, connection): &(&str, Option<usize>), step: &ShownStep| {
+        *role == step.role && connection.is_none_or(|number| number == step.connection)
+    };
+    let steps = finding.steps.iter().enumerate().map(|(at, step)| {
+        let lane = columns.iter().position(|lane| has(lane, step));
+        let shared = lane
+            .and_then(|lane| columns.get(lane))
+            .is_some_and(|(_, own)| own.is_none());
+        let numbered = match by {
+            Lanes::Programs => has_several_connections(finding, &step.role),
+            Lanes::Connections => shared,
+        };
+        let who = role_name(&step.role);
+        Step {
+            lane,
+            who: who.to_owned(),
+            whose: match step.connection {
+                0 => who.to_owned(),
+                number => format!("{who}, connection {number}"),
+            },
+            number: (numbered && lane.is_some()).then_some(step.connection),
+            // What runs behind all others is not counted by any schedule.
+            point: step
+                .point
+                .filter(|_| step.role != "after")
+                .map(|point| format!("{}{point}", step.role))
+                .unwrap_or_default(),
+            command: step.command.clone(),
+            reply: step.reply.clone(),
+            access: match step.access.as_str() {
+                "read" => Access::Read,
+                "write" => Access::Write,
+                "event" => Access::Event,
+                _ => Access::Local,
+            },
+            note: step.note.clone(),
+            mark: mark(finding, at),
+            ..Step::default()
+        }
+    });
+    Picture {
+        lanes: drawn.collect(),
+        steps: steps.collect(),
+        row_count_max: ROW_COUNT_MAX,
+        rows_around: ROWS_AROUND,
+    }
+}
+
+/// Roles, each with a connection or for all of its own.
+fn lanes(finding: &Finding, by: Lanes) -> Vec<(&'static str, Option<usize>)> {
+    let mut lanes = Vec::new();
+    for role in COLUMNS {
+        let own = finding.steps.iter().filter(|step| step.role == role);
+        let mut connections: Vec<usize> = own.map(|step| step.connection).collect();
+        connections.sort_unstable();
+        connections.dedup();
+        let together = by == Lanes::Programs || connections.len() > LANES_PER_ROLE_MAX;
+        if together && !connections.is_empty() {
+            lanes.push((role, None));
+        } else {
+            lanes.extend(connections.into_iter().map(|number| (role, Some(number))));
         }
     }
+    lanes
+}
+
+fn has_several_connections(finding: &Finding, role: &str) -> bool {
+    let mut own = finding.steps.iter().filter(|step| step.role == role);
+    let first = own.next().map(|step| step.connection);
+    own.any(|step| Some(step.connection) != first)
+}
+
+/// A class name, whatever the role is called.
+fn role_class(role: &str) -> &'static str {
+    match role {
+        "a" => "role-a",
+        "b" => "role-b",
+        _ => "role-after",
+    }
+}
+
+/// The command line of a role's program.
+fn program_of(role: &str, programs: &Programs) -> String {
+    let words = match role {
+        "a" => Some(&programs.a),
+        "b" => programs.b.as_ref(),
+        _ => programs.after.as_ref(),
+    };
+    words.map(|words| words.join(" ")).unwrap_or_default()
 }
 
 /// The mark of a step, if the finding's cause names it.
@@ -123,122 +191,6 @@ pub(crate) fn role_name(role: &str) -> &str {
         "server" => "the schedule",
         other => other,
     }
-}
-
-/// A column's head: the role and its program.
-pub(crate) fn column_head(role: &str, programs: &Programs) -> String {
-    let words = match role {
-        "a" => Some(&programs.a),
-        "b" => programs.b.as_ref(),
-        _ => programs.after.as_ref(),
-    };
-    match words {
-        Some(words) => format!("{}: {}", role_name(role), words.join(" ")),
-        None => role_name(role).to_owned(),
-    }
-}
-
-/// `#2 `, the connection's number, where the program has several.
-pub(crate) fn connection(finding: &Finding, step: &ShownStep) -> String {
-    let several = finding
-        .steps
-        .iter()
-        .any(|other| other.role == step.role && other.connection != step.connection);
-    if several {
-        format!("#{} ", step.connection)
-    } else {
-        String::new()
-    }
-}
-
-/// The finding's steps as rows: local commands folded; of a long run, what is far from all that matters left out.
-pub(crate) fn rows(finding: &Finding) -> Vec<Row<'_>> {
-    let folded = folded(finding);
-    if folded.len() <= ROW_COUNT_MAX {
-        return folded;
-    }
-    let near: Vec<bool> = (0..folded.len())
-        .map(|at| {
-            let from = at.saturating_sub(ROWS_AROUND);
-            let to = (at + ROWS_AROUND + 1).min(folded.len());
-            (from..to).any(|other| matters(finding, &folded, other))
-        })
-        .collect();
-    let mut shown: Vec<Row<'_>> = Vec::new();
-    for (row, near) in folded.into_iter().zip(near) {
-        match (shown.last_mut(), near) {
-            (_, true) => shown.push(row),
-            (Some(Row::Left(left)), false) => left.end = row.steps().end,
-            (_, false) => shown.push(Row::Left(row.steps())),
-        }
-    }
-    shown
-}
-
-/// Whether a row is named by the cause, is an event or has a note, or is where another role goes on.
-fn matters(finding: &Finding, rows: &[Row<'_>], at: usize) -> bool {
-    let role = |at: usize| match rows.get(at) {
-        Some(Row::Step(_, step) | Row::Local(_, step, _)) => Some(step.role.as_str()),
-        _ => None,
-    };
-    match rows.get(at) {
-        Some(Row::Step(index, step)) => {
-            mark(finding, *index).is_some()
-                || step.access == "event"
-                || step.note.is_some()
-                || at == 0
-                || role(at - 1) != role(at)
-        }
-        _ => false,
-    }
-}
-
-fn folded(finding: &Finding) -> Vec<Row<'_>> {
-    let mut rows: Vec<Row<'_>> = Vec::new();
-    for (at, step) in finding.steps.iter().enumerate() {
-        let shown = step.access != "local" || step.note.is_some() || mark(finding, at).is_some();
-        if shown {
-            rows.push(Row::Step(at, step));
-            continue;
-        }
-        match rows.last_mut() {
-            Some(Row::Local(range, first, words))
-                if first.role == step.role && first.connection == step.connection =>
-            {
-                range.end = at + 1;
-                words.push(local_word(step));
-            }
-            _ => rows.push(Row::Local(at..at + 1, step, vec![local_word(step)])),
-        }
-    }
-    for row in &mut rows {
-        if let Row::Local(_, _, words) = row {
-            *words = counted(words);
-        }
-    }
-    rows
-}
-
-/// A local command for readers: a handshake by its name alone, anything else in full.
-fn local_word(step: &ShownStep) -> String {
-    let name = step.command.split(' ').next().unwrap_or_default();
-    if HANDSHAKE.contains(&name.to_ascii_uppercase().as_str()) {
-        name.to_ascii_uppercase()
-    } else {
-        step.command.clone()
-    }
-}
-
-/// The words, those in a row that are the same once and counted.
-fn counted(words: &[String]) -> Vec<String> {
-    words
-        .chunk_by(|one, other| one == other)
-        .filter_map(|same| match same {
-            [word] => Some(word.clone()),
-            [word, ..] => Some(format!("{word} x{}", same.len())),
-            [] => None,
-        })
-        .collect()
 }
 
 /// A place in which outcomes differ.

@@ -11,13 +11,13 @@ use tokio::time::Instant;
 
 use crate::clock::Timestamp;
 use crate::footprint::{Audience, SessionState, Static};
+use crate::remote::snapshot::{self, Snapshot};
 use crate::sweep::SweepError;
 use crate::sweep::doors::{ConnectionId, Event};
 use crate::sweep::polls::Polls;
 use crate::sweep::program::{Ended, HostError, Program, Running, start};
 use crate::sweep::report::{Ending, Status};
 use crate::sweep::schedule::{Role, Schedule};
-use crate::sweep::snapshot::{self, Snapshot};
 use crate::sweep::stage::Stage;
 use crate::sweep::step::{Step, is_quiet};
 use crate::sweep::upstream::{Link, Upstream};
@@ -443,7 +443,7 @@ impl<'a> Conductor<'a> {
                 Ok(None) | Err(_) => return Err(SweepError::Unending),
             }
         }
-        self.ran.snapshot = snapshot::take(self.upstream);
+        self.ran.snapshot = snapshot::take(&mut |words| self.upstream.ask(words));
         Ok(self.ran)
     }
 }

@@ -1,22 +1,19 @@
 //! [`html()`]: the report as one page that needs no network and no server, and shows all it knows without its script, too.
 
-mod diagram;
-mod escape;
 mod outcomes;
 
 use std::fmt::Write as _;
 
-use self::escape::{embedded, escaped};
+use crate::report::diagram::diagram;
+use crate::report::escape::escaped;
+use crate::report::page;
 use crate::sweep::report::{Finding, Programs, Report};
-use crate::sweep::view::{also, told_cause};
-
-/// The page's own style and script carry this word; whatever else calls itself a script is not run.
-const NONCE: &str = "sweep";
+use crate::sweep::view::{Lanes, also, picture, told_cause};
 
 /// The report as a page.
 pub(crate) fn html(report: &Report) -> String {
     let mut out = String::new();
-    head(&mut out, report);
+    page::head(&mut out, &format!("Race sweep: {}", verdict(report)));
     summary(&mut out, report);
     contents(&mut out, report);
     for (at, finding) in report.findings.iter().enumerate() {
@@ -24,22 +21,6 @@ pub(crate) fn html(report: &Report) -> String {
     }
     foot(&mut out, report);
     out
-}
-
-fn head(out: &mut String, report: &Report) {
-    let style = include_str!("page.css");
-    let title = verdict(report);
-    let policy = format!(
-        "default-src 'none'; style-src 'nonce-{NONCE}'; script-src 'nonce-{NONCE}'; base-uri 'none'; form-action 'none'"
-    );
-    let _ = write!(
-        out,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>Race sweep: {title}</title>\n<style nonce=\"{NONCE}\">\n{style}</style>\n</head>\n<body>\n"
-    );
 }
 
 fn verdict(report: &Report) -> String {
@@ -160,7 +141,8 @@ fn article(out: &mut String, report: &Report, at: usize, finding: &Finding) {
         let _ = writeln!(out, "<p class=\"cause\">{}.</p>", escaped(&cause));
     }
     out.push_str("<div class=\"walk\">\n");
-    diagram::diagram(out, finding, &report.programs);
+    let picture = picture(finding, &report.programs, Lanes::Connections);
+    diagram(out, &picture);
     out.push_str("<aside class=\"detail\" aria-live=\"polite\" hidden></aside>\n</div>\n");
     outcomes::outcomes(out, finding);
     advice(out, finding);
@@ -187,34 +169,12 @@ fn advice(out: &mut String, finding: &Finding) {
         ),
         None => "not tried on a real server".to_owned(),
     };
-    out.push_str("<section class=\"replay\">");
-    if !finding.replay.is_empty() {
-        let replay = escaped(&finding.replay);
-        let _ = write!(
-            out,
-            "<h3>Replay</h3><pre><code>{replay}</code></pre><button type=\"button\" class=\"copy\" hidden>Copy</button>"
-        );
-    }
-    let _ = writeln!(
-        out,
-        "<p class=\"confirmed\">Confirmed: {confirmed}.</p></section>"
-    );
+    page::replay(out, &finding.replay, &confirmed);
 }
 
 fn foot(out: &mut String, report: &Report) {
-    for (title, items) in [
-        ("Left out of the comparison", &report.left_out),
-        ("Notes", &report.notes),
-    ] {
-        if items.is_empty() {
-            continue;
-        }
-        let _ = write!(out, "<section class=\"list\"><h2>{title}</h2>\n<ul>\n");
-        for item in items {
-            let _ = writeln!(out, "<li>{}</li>", escaped(item));
-        }
-        out.push_str("</ul>\n</section>\n");
-    }
+    page::list(out, "Left out of the comparison", &report.left_out);
+    page::list(out, "Notes", &report.notes);
     for reference in &report.serial {
         let order = escaped(&reference.order);
         let _ = writeln!(
@@ -224,12 +184,7 @@ fn foot(out: &mut String, report: &Report) {
         outcomes::whole(out, &reference.outcome);
         out.push_str("</details>\n");
     }
-    let json = embedded(&report.to_json());
-    let script = include_str!("page.js");
-    let _ = write!(
-        out,
-        "</main>\n<script type=\"application/json\" id=\"report\">{json}</script>\n<script nonce=\"{NONCE}\">\n{script}</script>\n</body>\n</html>\n"
-    );
+    page::foot(out, &report.to_json());
 }
 
 #[cfg(test)]
@@ -282,10 +237,10 @@ mod tests {
         assert!(!page.contains("<article"));
     }
 
-    /// The browser's test looks at these; `SWEEP_PAGES` says where it wants them.
+    /// The browser's test looks at these; `REPORT_PAGES` says where it wants them.
     #[test]
     fn pages_are_written_where_they_are_asked_for() {
-        let Some(folder) = std::env::var_os("SWEEP_PAGES") else {
+        let Some(folder) = std::env::var_os("REPORT_PAGES") else {
             return;
         };
         let folder = std::path::PathBuf::from(folder);

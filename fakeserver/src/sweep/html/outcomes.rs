@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::escape::escaped;
+use crate::report::escape::escaped;
 use crate::sweep::report::{Finding, Shown};
 use crate::sweep::view::{Comparison, Facet, comparison, endings, key_line, told_same};
 

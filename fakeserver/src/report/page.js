@@ -6,7 +6,7 @@
 
     const findings = [...document.querySelectorAll(".finding")].map((article) => ({
         article,
-        data: report.findings[Number(article.dataset.finding)],
+        data: report.findings ? report.findings[Number(article.dataset.finding)] : report,
         steps: [...article.querySelectorAll(".step")],
         detail: article.querySelector(".detail"),
         diagram: article.querySelector(".diagram"),
@@ -59,13 +59,13 @@
         finding.detail.hidden = false;
     }
 
-    const names = { a: "A", b: "B", after: "after", server: "the schedule" };
     const kinds = { read: "reads", write: "writes", local: "nothing that others can see", event: "done by the schedule" };
 
     function show(finding, index) {
         const step = finding.data.steps[Number(finding.steps[index].dataset.step)];
         const place = element("p", undefined, "place");
-        place.append(element("span", `Step ${index + 1} of ${finding.steps.length}`));
+        const count = `${index + 1} of ${finding.steps.length}`;
+        place.append(element("span", finding.data.keys ? `Step ${finding.steps[index].dataset.step} (${count} shown)` : `Step ${count}`));
         for (const [text, by, label] of [["\u2191", -1, "Step before"], ["\u2193", 1, "Next step"]]) {
             const button = element("button", text);
             button.type = "button";
@@ -80,15 +80,65 @@
             held.append(code ? element("code", visible(value)) : value);
             list.append(element("dt", name), held);
         };
-        const who = names[step.role] || step.role;
-        fact("who", step.connection ? `${who}, connection ${step.connection}` : who);
+        fact("who", finding.steps[index].dataset.who);
         fact("command", step.command, true);
         fact("reply", step.reply, true);
         fact("access", kinds[step.access] || step.access);
         fact("note", step.note);
         fact("cause", finding.steps[index].querySelector(".badge")?.textContent);
+        fact("depends on", dependencies(finding, step));
         finding.detail.replaceChildren(place, list);
-        draw(finding);
+        if (finding.data.keys) finding.detail.append(...keyspace(finding, Number(finding.steps[index].dataset.step)));
+        point(finding);
+    }
+
+    // The steps whose order to this one matters, as buttons where they are shown.
+    function dependencies(finding, step) {
+        if (!step.after || step.after.length === 0) return null;
+        const list = element("span");
+        for (const at of step.after) {
+            const index = finding.steps.findIndex((other) => Number(other.dataset.step) === at);
+            const text = `step ${at}: ${finding.data.steps[at].command}`;
+            const link = element(index < 0 ? "span" : "button", text, "to");
+            if (index >= 0) {
+                link.type = "button";
+                link.addEventListener("click", () => select(finding, index, true));
+            }
+            list.append(link);
+        }
+        return list;
+    }
+
+    // All keys behind a step, those that it changed first.
+    function keyspace(finding, until) {
+        const keys = new Map(finding.data.keys.map(({ key, value }) => [key, value]));
+        for (const { changes } of finding.data.steps.slice(0, until + 1)) {
+            for (const { key, after } of changes) {
+                if (after === null) keys.delete(key);
+                else keys.set(key, after);
+            }
+        }
+        const table = element("table", undefined, "keys-now");
+        const row = (key, before, after) => {
+            const made = element("tr", undefined, before === after ? undefined : "changed");
+            const head = element("th");
+            head.scope = "row";
+            head.append(element("code", visible(key)));
+            const value = element("td");
+            if (before !== after) value.append(element("del", before === null ? "(none)" : visible(before)), " ");
+            value.append(before === after ? element("code", visible(after)) : element("ins", after === null ? "(gone)" : visible(after)));
+            made.append(head, value);
+            table.append(made);
+        };
+        const { changes } = finding.data.steps[until];
+        for (const { key, before, after } of changes) row(key, before, after);
+        const changed = new Set(changes.map(({ key }) => key));
+        const others = [...keys].filter(([key]) => !changed.has(key)).sort();
+        for (const [key, value] of others.slice(0, 60)) row(key, value, value);
+        const title = element("h3", `Key space after step ${until}`);
+        if (table.rows.length === 0) return [title, element("p", "empty")];
+        const more = others.length > 60 ? [element("p", `and ${others.length - 60} more keys`)] : [];
+        return [title, table, ...more];
     }
 
     // What cannot be seen, or turns the text around it, is spelled out, as everywhere on the page.
@@ -127,41 +177,72 @@
         action();
     });
 
-    // The arrows of a cause: from what was read to what made it untrue, from there to what was done all the same.
+    // The arrows of a cause: from what was read to what made it untrue, from there to what was done all the same. Fainter ones lead
+    // from a step to those whose order to it matters.
     function draw(finding) {
         const drawn = finding.diagram.querySelector(".arrows");
-        drawn.replaceChildren();
         const cause = finding.data.cause;
-        if (!cause) return;
-        const box = (at) => finding.diagram.querySelector(`.step[data-step="${at}"]`);
+        const causes = cause ? [[cause.read, cause.written], [cause.written, cause.overwritten]] : [];
+        const isCause = ([from, to]) => causes.some((one) => one[0] === from && one[1] === to);
+        const depends = finding.data.steps.flatMap((step, to) => (step.after || []).map((from) => [from, to]));
+        const lines = [
+            ...depends.filter((pair) => !isCause(pair)).map((pair) => [...pair, "depends"]),
+            ...causes.map((pair) => [...pair, ""]),
+        ];
+        drawn.replaceChildren();
         // Its old size must not keep the diagram from shrinking.
         drawn.setAttribute("width", 0);
         drawn.setAttribute("height", 0);
-        drawn.setAttribute("width", finding.diagram.scrollWidth);
-        drawn.setAttribute("height", finding.diagram.scrollHeight);
-        for (const [from, to] of [[cause.read, cause.written], [cause.written, cause.overwritten]]) {
-            if (to !== null && box(from) && box(to)) arrow(drawn, finding.diagram, box(from), box(to));
+        if (lines.length === 0) return;
+        drawn.classList.toggle("crowded", depends.length > 40);
+        // All is measured before anything is drawn, or else each arrow would have the page laid out anew.
+        const places = measure(finding);
+        const size = [finding.diagram.scrollWidth, finding.diagram.scrollHeight];
+        const made = lines.flatMap(([from, to, className]) => {
+            const ends = [places.get(from), places.get(to)];
+            return ends[0] && ends[1] ? arrow(drawn, ends, places.gap, `${from} ${to}`, className) : [];
+        });
+        drawn.setAttribute("width", size[0]);
+        drawn.setAttribute("height", size[1]);
+        drawn.append(...made);
+        point(finding);
+    }
+
+    // The arrows of the current step stand out.
+    function point(finding) {
+        const now = current && current.finding === finding ? finding.steps[current.index].dataset.step : null;
+        for (const path of finding.diagram.querySelectorAll(".arrows .depends")) {
+            path.classList.toggle("near", path.dataset.ends.split(" ").includes(now));
         }
     }
 
-    function arrow(drawn, diagram, from, to) {
+    function measure(finding) {
+        const { diagram } = finding;
         const origin = diagram.getBoundingClientRect();
-        const place = (node) => {
+        const places = new Map();
+        for (const node of finding.steps) {
             const { left, top, width, height } = node.getBoundingClientRect();
             const x = left - origin.left + diagram.scrollLeft - diagram.clientLeft;
             const y = top - origin.top + diagram.scrollTop - diagram.clientTop;
-            return { left: x, right: x + width, top: y, bottom: y + height, middle: y + height / 2, all: node.closest(".event") !== null };
-        };
+            const all = node.closest(".event") !== null;
+            places.set(Number(node.dataset.step), { left: x, right: x + width, top: y, bottom: y + height, middle: y + height / 2, all });
+        }
         // Arrows run between the lanes, where there is no text.
-        const gap = parseFloat(getComputedStyle(from.closest("td")).paddingRight);
-        const line = route(place(from), place(to), gap);
+        places.gap = finding.steps.length ? parseFloat(getComputedStyle(finding.steps[0].closest("td")).paddingRight) : 0;
+        return places;
+    }
+
+    function arrow(drawn, [from, to], gap, ends, className) {
+        const line = route(from, to, gap);
         const path = document.createElementNS(drawn.namespaceURI, "path");
+        path.setAttribute("class", className);
         path.setAttribute("d", `M ${line.from} C ${line.bends[0]} ${line.bends[1]} ${line.to}`);
         const head = document.createElementNS(drawn.namespaceURI, "path");
-        head.setAttribute("class", "head");
+        head.setAttribute("class", `head ${className}`);
         head.setAttribute("d", "M 0 0 L -8 -5 L -8 5 Z");
         head.setAttribute("transform", `translate(${line.to}) rotate(${line.turn})`);
-        drawn.append(path, head);
+        path.dataset.ends = head.dataset.ends = ends;
+        return [path, head];
     }
 
     function route(one, other, gap) {

@@ -11,19 +11,19 @@ const DEPTH_MAX: usize = 128;
 
 /// A reply as it was sent.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Frame {
-    pub(super) reply: Reply,
-    pub(super) bytes: Vec<u8>,
-    pub(super) len: usize,
+pub(crate) struct Frame {
+    pub(crate) reply: Reply,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) len: usize,
 }
 
 /// What no server sends.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("the reply cannot be read")]
-pub(super) struct FrameError;
+pub(crate) struct FrameError;
 
 /// The first whole reply of some bytes. None if it is not whole yet.
-pub(super) fn read_frame(bytes: &[u8]) -> Result<Option<Frame>, FrameError> {
+pub(crate) fn read_frame(bytes: &[u8]) -> Result<Option<Frame>, FrameError> {
     let mut reader = Reader { bytes, at: 0 };
     let Some(reply) = reader.reply(DEPTH_MAX)? else {
         return Ok(None);

@@ -2,29 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use super::upstream::Upstream;
+use crate::observe::quote;
 use crate::value::number;
 use crate::wire::Reply;
 
 /// Where a key is.
-pub(super) type Place = (usize, Vec<u8>);
+pub(crate) type Place = (usize, Vec<u8>);
 
 /// All keys of a server.
-pub(super) type Snapshot = BTreeMap<Place, Entry>;
+pub(crate) type Snapshot = BTreeMap<Place, Entry>;
 
 /// A key's value and time to live.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// `string`, `list`, `set`, `zset`, `hash` or `stream`.
-    pub(super) kind: String,
+    pub(crate) kind: String,
     /// Milliseconds to live.
-    pub(super) ttl: Option<i64>,
-    pub(super) value: Value,
+    pub(crate) ttl: Option<i64>,
+    pub(crate) value: Value,
 }
 
 /// A value: its parts, in their order if they have one, or else sorted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Value {
+pub(crate) enum Value {
     /// A string.
     Text(Vec<u8>),
     /// List elements, or set members.
@@ -36,7 +36,7 @@ pub(super) enum Value {
 
 impl Value {
     /// How many parts it has; bytes, for a string.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Value::Text(text) => text.len(),
             Value::Items(items) => items.len(),
@@ -45,55 +45,58 @@ impl Value {
     }
 }
 
+/// Runs a command of our own on the server.
+pub(crate) type Ask<'a> = dyn FnMut(&[&[u8]]) -> Reply + 'a;
+
 /// Takes a snapshot of a server. Keys of types that it does not know are left out.
-pub(super) fn take(upstream: &mut dyn Upstream) -> Snapshot {
+pub(crate) fn take(ask: &mut Ask<'_>) -> Snapshot {
     let mut snapshot = Snapshot::new();
-    for db in used_databases(upstream) {
-        upstream.ask(&[b"SELECT", db.to_string().as_bytes()]);
-        let mut keys = flat(upstream.ask(&[b"KEYS", b"*"]));
+    for db in used_databases(ask) {
+        ask(&[b"SELECT", db.to_string().as_bytes()]);
+        let mut keys = flat(ask(&[b"KEYS", b"*"]));
         keys.sort_unstable();
         for key in keys {
-            if let Some(entry) = entry(upstream, &key) {
+            if let Some(entry) = entry(ask, &key) {
                 snapshot.insert((db, key), entry);
             }
         }
     }
-    upstream.ask(&[b"SELECT", b"0"]);
+    ask(&[b"SELECT", b"0"]);
     snapshot
 }
 
 /// Databases that hold a key.
-pub(super) fn used_databases(upstream: &mut dyn Upstream) -> Vec<usize> {
-    let info = flat(upstream.ask(&[b"INFO", b"keyspace"])).concat();
+pub(crate) fn used_databases(ask: &mut Ask<'_>) -> Vec<usize> {
+    let info = flat(ask(&[b"INFO", b"keyspace"])).concat();
     let info = String::from_utf8_lossy(&info).into_owned();
     let number = |line: &str| line.strip_prefix("db")?.split(':').next()?.parse().ok();
     info.lines().filter_map(number).collect()
 }
 
-fn entry(upstream: &mut dyn Upstream, key: &[u8]) -> Option<Entry> {
-    let kind = flat(upstream.ask(&[b"TYPE", key])).concat();
+fn entry(ask: &mut Ask<'_>, key: &[u8]) -> Option<Entry> {
+    let kind = flat(ask(&[b"TYPE", key])).concat();
     let kind = String::from_utf8_lossy(&kind).into_owned();
     let value = match kind.as_str() {
-        "string" => Value::Text(flat(upstream.ask(&[b"GET", key])).concat()),
-        "list" => Value::Items(flat(upstream.ask(&[b"LRANGE", key, b"0", b"-1"]))),
+        "string" => Value::Text(flat(ask(&[b"GET", key])).concat()),
+        "list" => Value::Items(flat(ask(&[b"LRANGE", key, b"0", b"-1"]))),
         "set" => {
-            let mut members = flat(upstream.ask(&[b"SMEMBERS", key]));
+            let mut members = flat(ask(&[b"SMEMBERS", key]));
             members.sort_unstable();
             Value::Items(members)
         }
         "hash" => {
-            let mut fields = paired(flat(upstream.ask(&[b"HGETALL", key])));
+            let mut fields = paired(flat(ask(&[b"HGETALL", key])));
             fields.sort_unstable();
             Value::Pairs(fields)
         }
         "zset" => {
-            let range = upstream.ask(&[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"]);
+            let range = ask(&[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"]);
             Value::Pairs(paired(flat(range)))
         }
-        "stream" => stream(upstream, key),
+        "stream" => stream(ask, key),
         _ => return None,
     };
-    let ttl = match upstream.ask(&[b"PTTL", key]) {
+    let ttl = match ask(&[b"PTTL", key]) {
         Reply::Integer(millis @ 0..) => Some(millis),
         _ => None,
     };
@@ -101,18 +104,18 @@ fn entry(upstream: &mut dyn Upstream, key: &[u8]) -> Option<Entry> {
 }
 
 /// Entries, then a part for each group: its name, and what is pending for whom.
-fn stream(upstream: &mut dyn Upstream, key: &[u8]) -> Value {
+fn stream(ask: &mut Ask<'_>, key: &[u8]) -> Value {
     let mut parts = Vec::new();
-    if let Reply::Array(entries) = upstream.ask(&[b"XRANGE", key, b"-", b"+"]) {
+    if let Reply::Array(entries) = ask(&[b"XRANGE", key, b"-", b"+"]) {
         for entry in entries {
             let mut words = flat(entry).into_iter();
             let id = words.next().unwrap_or_default();
             parts.push((id, words.collect::<Vec<_>>().join(&b' ')));
         }
     }
-    let groups = paired(flat(upstream.ask(&[b"XINFO", b"GROUPS", key])));
+    let groups = paired(flat(ask(&[b"XINFO", b"GROUPS", key])));
     for (_, name) in groups.iter().filter(|(field, _)| field == b"name") {
-        let pending = upstream.ask(&[b"XPENDING", key, name, b"-", b"+", b"1000"]);
+        let pending = ask(&[b"XPENDING", key, name, b"-", b"+", b"1000"]);
         let Reply::Array(pending) = pending else {
             continue;
         };
@@ -140,7 +143,7 @@ fn paired(words: Vec<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 /// The scalars of a reply, one after the other.
-pub(super) fn flat(reply: Reply) -> Vec<Vec<u8>> {
+pub(crate) fn flat(reply: Reply) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let mut left = vec![reply];
     while let Some(reply) = left.pop() {
@@ -169,4 +172,26 @@ pub(super) fn flat(reply: Reply) -> Vec<Vec<u8>> {
         }
     }
     found
+}
+
+/// Bytes as redis-cli quotes them.
+pub(crate) fn quoted(text: &[u8]) -> String {
+    format!("\"{}\"", quote(text))
+}
+
+/// A value for readers.
+pub(crate) fn shown_value(value: &Value) -> String {
+    match value {
+        Value::Text(text) => quoted(text),
+        Value::Items(items) => {
+            let items: Vec<_> = items.iter().map(|item| quoted(item)).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Pairs(pairs) => {
+            let pair =
+                |(left, right): &(Vec<u8>, Vec<u8>)| format!("{}: {}", quoted(left), quoted(right));
+            let pairs: Vec<_> = pairs.iter().map(pair).collect();
+            format!("{{{}}}", pairs.join(", "))
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// The text for use between tags and inside of quoted attributes. What cannot be seen, or turns the text around it, is spelled out.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -21,7 +21,7 @@ pub(super) fn escaped(text: &str) -> String {
 }
 
 /// JSON for use inside of a script element: nothing in it can end the element or begin a comment.
-pub(super) fn embedded(json: &str) -> String {
+pub(crate) fn embedded(json: &str) -> String {
     let mut embedded = String::with_capacity(json.len());
     for character in json.chars() {
         match character {
