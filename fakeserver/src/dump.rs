@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write};
 
+#[cfg(feature = "explore")]
+use crate::clock::Timestamp;
 use crate::keyspace::{DbIndex, Entry, Keyspace, Value};
 use crate::observe::quote;
 use crate::value::Member;
@@ -28,18 +30,57 @@ pub(crate) fn text_of(keyspace: &Keyspace) -> String {
     text
 }
 
+/// The live keys as one line each, by database and name as redis-cli quotes it. Deadlines count from `origin`, so that an entry
+/// stays the same while time passes.
+#[cfg(feature = "explore")]
+pub(crate) fn lines_of(
+    keyspace: &Keyspace,
+    origin: Timestamp,
+) -> std::collections::BTreeMap<(usize, String), String> {
+    let databases = (0..keyspace.databases()).map(DbIndex);
+    let live = databases.flat_map(|db| {
+        let live = keyspace.sample(db, usize::MAX).map(move |one| (db, one));
+        live.filter(move |(db, (key, _))| !keyspace.stands_due(*db, key))
+    });
+    let lines = live.map(|(db, (key, entry))| {
+        let mut text = entry.value().type_name().to_owned();
+        let mut content = String::new();
+        let _ = write_value(&mut content, entry.value());
+        for (at, line) in content.lines().enumerate() {
+            let comma = if at == 0 { " " } else { ", " };
+            let _ = write!(text, "{comma}{}", line.trim_start());
+        }
+        if let Some(deadline) = entry.deadline() {
+            let at = deadline.saturating_sub(origin.millis());
+            let _ = write!(text, " (expires at {at} ms)");
+        }
+        ((db.0, format!("\"{}\"", quote(key))), text)
+    });
+    lines.collect()
+}
+
 fn write_entry(text: &mut String, key: &[u8], entry: &Entry, now: i64) -> fmt::Result {
     let kind = entry.value().type_name();
     write!(text, "\"{}\" {kind}", quote(key))?;
-    if let Value::String(string) = entry.value() {
-        write!(text, " \"{}\"", quote(&string.to_blob()))?;
+    let is_string = matches!(entry.value(), Value::String(_));
+    if is_string {
+        text.push(' ');
+        write_value(text, entry.value())?;
     }
     if let Some(deadline) = entry.deadline() {
         write!(text, " (expires in {} ms)", deadline.saturating_sub(now))?;
     }
     text.push('\n');
-    match entry.value() {
-        Value::String(_) => Ok(()),
+    if is_string {
+        return Ok(());
+    }
+    write_value(text, entry.value())
+}
+
+/// A string in quotes; of anything else a line for each part.
+fn write_value(text: &mut String, value: &Value) -> fmt::Result {
+    match value {
+        Value::String(string) => write!(text, "\"{}\"", quote(&string.to_blob())),
         Value::List(list) => list.iter().try_for_each(|element| line(text, &[element])),
         Value::Hash(hash) => {
             let mut pairs: Vec<_> = hash.iter().collect();

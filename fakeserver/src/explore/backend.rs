@@ -6,6 +6,7 @@ use redis::{ConnectionLike, RedisResult, Value};
 
 use super::faults::Holdings;
 use super::schedule::Act;
+use super::trace::Keys;
 use crate::calls::Calls;
 use crate::clock::Timestamp;
 use crate::config::Config;
@@ -72,6 +73,11 @@ pub(super) trait Backend: Send {
     /// It is so late now.
     fn pass_time(&mut self, now: Timestamp) {
         let _ = now;
+    }
+
+    /// All keys, without a trace of having looked. None if that cannot be.
+    fn keys(&self) -> Option<Keys> {
+        None
     }
 
     /// As if newly made; whether that is possible.
@@ -279,6 +285,10 @@ impl Backend for InProcess {
 
     fn take_calls(&mut self) -> Option<Calls> {
         self.engine.take_calls()
+    }
+
+    fn keys(&self) -> Option<Keys> {
+        Some(crate::dump::lines_of(&self.engine.keyspace, super::ORIGIN))
     }
 
     fn next_timeout(&self) -> Option<Timestamp> {

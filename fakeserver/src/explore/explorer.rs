@@ -3,11 +3,13 @@
 use std::fmt;
 
 use redis::RedisError;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::backend::{Backend, Elsewhere, InProcess};
+use super::confirm::Rehearsal;
 use super::facts::Facts;
-use super::run::{self, End, Plan, Run};
+use super::run::{self, End, Plan, Record, Run};
 use super::schedule::{Choice, Schedule, WorkloadHash};
 use super::shrink::{self, Attempt, Found};
 use super::stage::Stage;
@@ -58,6 +60,19 @@ pub struct Counterexample {
     pub preemptions: usize,
     /// How often a connection breaks.
     pub faults: usize,
+    /// What it was shrunk from; none if it was given.
+    pub shrunk: Option<Shrunk>,
+}
+
+/// The schedule that was found first, and the way to the shortest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shrunk {
+    /// Its preemptions.
+    pub preemptions: usize,
+    /// Its commands.
+    pub commands: usize,
+    /// Runs that it took.
+    pub reruns: usize,
 }
 
 impl fmt::Display for Counterexample {
@@ -311,6 +326,49 @@ impl Explorer {
         workload: &W,
         schedule: &Schedule,
     ) -> Result<Replayed, ExploreError> {
+        let preparation = self.preparation(workload)?;
+        let run = self.run_again(workload, schedule, &preparation)?;
+        let violation = judge(workload, &run)?;
+        let trace = run.trace.clone().unwrap_or_default();
+        Ok(match violation {
+            None => Replayed::Holds(trace),
+            Some(violation) => Replayed::Breaks(Box::new(Counterexample {
+                violation,
+                schedule: Schedule::new(schedule.workload(), run.choices.clone()),
+                trace,
+                preemptions: run.preemptions,
+                faults: count_faults(&run.choices),
+                shrunk: None,
+            })),
+        })
+    }
+
+    /// Runs one schedule again, to have its commands tried on a real server, see [`Rehearsal::confirm_on`].
+    ///
+    /// # Errors
+    /// As for [`Explorer::replay`].
+    pub fn rehearse<W: Workload>(
+        &self,
+        workload: &W,
+        schedule: &Schedule,
+    ) -> Result<Rehearsal, ExploreError> {
+        let preparation = self.preparation(workload)?;
+        let run = self.run_again(workload, schedule, &preparation)?;
+        let (left, ended) = run.left()?;
+        Ok(Rehearsal {
+            trace: run.trace.unwrap_or_default(),
+            preparation,
+            left,
+            ended,
+        })
+    }
+
+    fn run_again<W: Workload>(
+        &self,
+        workload: &W,
+        schedule: &Schedule,
+        preparation: &[Request],
+    ) -> Result<Run<W::Input, W::Output>, ExploreError> {
         let hash = WorkloadHash::of(&workload.description());
         if schedule.workload() != hash {
             return Err(ExploreError::WrongWorkload {
@@ -318,24 +376,16 @@ impl Explorer {
                 workload: hash,
             });
         }
-        let preparation = self.preparation(workload)?;
         let replay = Box::new(Replay::new(schedule.choices().to_vec()));
-        let mut plan = self.plan(replay, &preparation, None);
-        plan.with_trace = true;
+        let mut plan = self.plan(replay, preparation, None);
+        plan.record = Record::Changes;
         plan.faults.allow(schedule.choices());
         let run = run::run(workload, plan)?;
-        let violation = judge(workload, &run)?;
-        let trace = run.trace.clone().unwrap_or_default();
-        Ok(match violation {
-            None => Replayed::Holds(trace),
-            Some(violation) => Replayed::Breaks(Box::new(Counterexample {
-                violation,
-                schedule: Schedule::new(hash, run.choices.clone()),
-                trace,
-                preemptions: run.preemptions,
-                faults: count_faults(&run.choices),
-            })),
-        })
+        match &run.end {
+            End::Diverged(how) => Err(ExploreError::Diverged(how.clone())),
+            End::Escaped(escape) => Err(ExploreError::Escaped(escape.clone())),
+            _ => Ok(run),
+        }
     }
 
     fn shrink<W: Workload>(
@@ -345,24 +395,35 @@ impl Explorer {
         run: &Run<W::Input, W::Output>,
         violation: Violation,
     ) -> Result<Counterexample, ExploreError> {
-        let found = Found {
-            choices: run.choices.clone(),
-            preemptions: run.preemptions,
-            violation,
-        };
         let mut attempt = |choices: Vec<Choice>| -> Result<Attempt, ExploreError> {
-            let plan = self.plan(Box::new(Replay::leniently(choices)), preparation, None);
+            let mut plan = self.plan(Box::new(Replay::leniently(choices)), preparation, None);
+            plan.record = Record::Trace;
             let run = run::run(workload, plan)?;
             Ok(judge(workload, &run)?.map(|violation| Found {
-                choices: run.choices,
+                steps: run.trace.map(|trace| trace.steps).unwrap_or_default(),
                 preemptions: run.preemptions,
                 violation,
             }))
         };
-        let found = shrink::shrink(found, &mut attempt)?;
-        let schedule = Schedule::new(WorkloadHash::of(&workload.description()), found.choices);
+        let again = attempt(run.choices.clone())?;
+        let again = again.filter(|again| again.choices() == run.choices);
+        let Some(found) = again else {
+            return Err(ExploreError::Diverged(format!(
+                "a schedule broke {violation} once, and then no more"
+            )));
+        };
+        let (found, reruns) = shrink::shrink(found, &mut attempt)?;
+        let hash = WorkloadHash::of(&workload.description());
+        let schedule = Schedule::new(hash, found.choices());
         match self.replay(workload, &schedule)? {
-            Replayed::Breaks(counterexample) => Ok(*counterexample),
+            Replayed::Breaks(counterexample) => Ok(Counterexample {
+                shrunk: Some(Shrunk {
+                    preemptions: run.preemptions,
+                    commands: run.choices.len(),
+                    reruns,
+                }),
+                ..*counterexample
+            }),
             Replayed::Holds(_) => Err(ExploreError::Diverged(format!(
                 "{schedule} broke {} once, and then no more",
                 found.violation
@@ -391,7 +452,7 @@ impl Explorer {
             facts: Facts::new(self.granularity),
             faults: self.faults,
             steps_max: self.steps_max,
-            with_trace: false,
+            record: Record::Choices,
         }
     }
 

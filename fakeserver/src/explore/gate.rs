@@ -15,14 +15,14 @@ use std::time::Duration;
 use redis::{PushInfo, RedisError, RedisResult, Value};
 use tokio::time::Instant;
 
-use super::backend::Backend;
+use super::backend::{Backend, Link};
 use super::escape::Escape;
 use super::facts::Facts;
 use super::history::Clock;
 use super::lane::{LaneState, Replies, Ticket};
 use super::schedule::{Choice, LANES_MAX, Lane};
 use super::strategy::{EnabledBy, Ran, Strategy};
-use super::trace::Trace;
+use super::trace::{Keys, Trace};
 use super::{Faults, ORIGIN};
 use crate::clock::Timestamp;
 use crate::footprint::{Audience, SessionState, Static};
@@ -75,7 +75,11 @@ pub(super) struct GateState {
     pub(super) operations: Option<Arc<Clock>>,
     pub(super) drain: Drain,
     pub(super) preemptions: usize,
+    /// Whether the choice that was made last is not the default.
+    pub(super) deviated: bool,
     pub(super) trace: Option<Trace>,
+    /// The keys after the step before; only if changes are taken down.
+    pub(super) keys: Option<Keys>,
     pub(super) stop: Option<Stop>,
     /// Of the task that watches the gate: it learns that the run is to be given up, and for how long it is to sleep.
     watch_waker: Option<Waker>,
@@ -114,7 +118,9 @@ impl Gate {
             operations: None,
             drain: Drain::default(),
             preemptions: 0,
+            deviated: false,
             trace: None,
+            keys: None,
             stop: None,
             watch_waker: None,
             main_waker: None,
@@ -314,6 +320,7 @@ impl GateState {
         self.audience = Audience::default();
         self.preemptions = 0;
         self.trace = None;
+        self.keys = None;
         self.stop = None;
         self.now = ORIGIN;
         self.held_until = None;
@@ -382,6 +389,7 @@ impl GateState {
         state.link = Some(link);
         state.held = true;
         state.epoch = self.epochs;
+        state.opened += 1;
         state.session = SessionState::default();
         state.pushes.clear();
         Ok((lane, state.epoch))
@@ -435,26 +443,51 @@ impl GateState {
         requests: impl IntoIterator<Item = &'r Request>,
     ) -> RedisResult<Vec<Value>> {
         let mut requests = requests.into_iter().peekable();
-        let mut replies = Vec::new();
         if requests.peek().is_none() {
-            return Ok(replies);
+            return Ok(Vec::new());
         }
+        self.with_connection(|state, link| {
+            let replies = requests.filter_map(|request| state.call(link, request.clone()));
+            replies.collect()
+        })
+    }
+
+    /// Opens a connection of its own for as long as the call takes.
+    pub(super) fn with_connection<T>(
+        &mut self,
+        call: impl FnOnce(&mut GateState, Link) -> T,
+    ) -> RedisResult<T> {
         let link = self.backend.open(Protocol::Resp2, self.now)?;
-        for request in requests {
-            if Static::of(request).is_admin() {
-                self.backend.expect_change();
-            }
-            self.backend.submit(link, request.clone(), self.now);
-            while let Some((whose, reply)) = self.backend.poll() {
-                if whose == link {
-                    replies.push(reply);
-                }
-            }
-        }
+        let called = call(self, link);
         self.backend.close(link);
         // What scripts called here is no step's.
         self.backend.take_calls();
-        Ok(replies)
+        Ok(called)
+    }
+
+    /// Runs a command on a connection outside of the schedule.
+    pub(super) fn call(&mut self, link: Link, request: Request) -> Option<Value> {
+        if Static::of(&request).is_admin() {
+            self.backend.expect_change();
+        }
+        self.backend.submit(link, request, self.now);
+        let mut own = None;
+        while let Some((whose, reply)) = self.backend.poll() {
+            if whose == link {
+                own = Some(reply);
+            }
+        }
+        own
+    }
+
+    /// Virtual time since the beginning.
+    pub(super) fn elapsed(&self) -> Duration {
+        Duration::from_micros(self.now.micros().abs_diff(ORIGIN.micros()))
+    }
+
+    /// Whose each lane is.
+    pub(super) fn clients(&self) -> Vec<usize> {
+        self.lanes.iter().map(|lane| lane.client).collect()
     }
 }
 

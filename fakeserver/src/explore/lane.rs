@@ -77,6 +77,8 @@ pub(super) struct LaneState {
     pub(super) link: Option<Link>,
     /// Counts the connections that used this lane, so that a lost one does not come alive again.
     pub(super) epoch: u64,
+    /// How many connections have used it in this run.
+    pub(super) opened: u32,
     /// Whether the client still has the connection.
     pub(super) held: bool,
     pub(super) queue: VecDeque<Command>,
@@ -102,6 +104,7 @@ impl LaneState {
     /// As an unused one.
     pub(super) fn clear(&mut self) {
         self.link = None;
+        self.opened = 0;
         self.held = false;
         self.queue.clear();
         self.waiting = None;
@@ -144,7 +147,7 @@ impl LaneState {
         }
     }
 
-    /// Takes in the commands of one write; `waker` is woken when all are answered.
+    /// Takes in the commands of one write, sent after this step; `waker` is woken when all are answered.
     pub(super) fn send(
         &mut self,
         ticket: Ticket,

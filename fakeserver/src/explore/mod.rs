@@ -23,6 +23,7 @@
 //! that touches more makes the exploration begin anew.
 
 mod backend;
+mod confirm;
 mod connection;
 mod escape;
 mod explorer;
@@ -32,6 +33,8 @@ mod footprints;
 mod gate;
 mod history;
 mod lane;
+mod normal;
+pub mod report;
 mod run;
 mod schedule;
 mod shrink;
@@ -45,21 +48,23 @@ use std::pin::Pin;
 
 use redis::RedisResult;
 
+pub use confirm::{ConfirmError, Confirmation, Rehearsal};
 pub use connection::{Connection, Connector};
 pub use escape::Escape;
 pub use explorer::{
-    Budget, Counterexample, Exploration, ExploreError, Explorer, Replayed, Violation,
+    Budget, Counterexample, Exploration, ExploreError, Explorer, Replayed, Shrunk, Violation,
 };
 pub use faults::Faults;
 pub use footprints::Footprints;
 pub use history::{Operation, OperationId, Recorder};
+pub use report::ExploreReport;
 pub use run::{End, Run};
 pub use schedule::{Act, Choice, LANES_MAX, Lane, Schedule, ScheduleError, WorkloadHash};
 pub use strategy::{
     Bytes, Candidate, Coverage, Decision, EnabledBy, Exhaustive, Head, Marks, Pct, Point, Pos, Ran,
     RandomWalk, Reduction, Replay, Strategy,
 };
-pub use trace::{Step, Trace};
+pub use trace::{Change, Step, Trace};
 
 use crate::clock::Timestamp;
 pub use crate::footprint::Footprint;

@@ -15,6 +15,8 @@ use super::stage::Stage;
 use super::strategy::Strategy;
 use super::trace::Trace;
 use super::{Client, Faults, Workload};
+use crate::redis_client::to_reply;
+use crate::remote::snapshot::{self, Snapshot};
 use crate::wire::Request;
 
 /// How a run ended.
@@ -70,6 +72,18 @@ impl<I, O> Run<I, O> {
         std::mem::take(&mut self.stage.gate.lock().facts)
     }
 
+    /// The key space as the run has left it, and virtual time then.
+    pub(super) fn left(&self) -> RedisResult<(Snapshot, Duration)> {
+        let mut state = self.stage.gate.lock();
+        let snapshot = state.with_connection(|state, link| {
+            snapshot::take(&mut |words| {
+                let reply = state.call(link, Request::new(words));
+                to_reply(reply.unwrap_or(Value::Nil))
+            })
+        });
+        Ok((snapshot?, state.elapsed()))
+    }
+
     /// Runs commands on the server as the run has left it.
     ///
     /// # Errors
@@ -85,6 +99,17 @@ impl<I, O> Run<I, O> {
     }
 }
 
+/// What a run takes down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Record {
+    /// The choices.
+    Choices,
+    /// Commands and replies.
+    Trace,
+    /// These, and what each step changed in the key space.
+    Changes,
+}
+
 /// What a run is made of.
 pub(super) struct Plan<'p> {
     pub(super) stage: Stage,
@@ -93,7 +118,7 @@ pub(super) struct Plan<'p> {
     pub(super) facts: Facts,
     pub(super) faults: Faults,
     pub(super) steps_max: usize,
-    pub(super) with_trace: bool,
+    pub(super) record: Record,
 }
 
 /// Runs the workload once.
@@ -110,7 +135,14 @@ pub(super) fn run<W: Workload>(
         state.facts = plan.facts;
         state.faults = plan.faults;
         state.steps_max = plan.steps_max;
-        state.trace = plan.with_trace.then(Trace::default);
+        if plan.record == Record::Changes {
+            state.keys = state.backend.keys();
+        }
+        let keys = state.keys.clone().unwrap_or_default();
+        state.trace = (plan.record >= Record::Trace).then(|| Trace {
+            keys,
+            ..Trace::default()
+        });
         state.strategy = Some(plan.strategy);
     }
     let recorder = Recorder::default();
@@ -132,7 +164,10 @@ pub(super) fn run<W: Workload>(
     let choices = std::mem::take(&mut state.choices);
     state.choices_len_last = choices.len();
     let preemptions = state.preemptions;
-    let trace = state.trace.take();
+    let mut trace = state.trace.take();
+    if let Some(trace) = &mut trace {
+        trace.clients = state.clients();
+    }
     drop(state);
     let history = recorder.take();
     Ok(Run {

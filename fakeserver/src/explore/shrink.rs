@@ -1,12 +1,15 @@
-//! Shorter schedules that break the same property: fewer faults, then fewer preemptions, then fewer commands.
+//! Shorter schedules that break the same property: fewer faults, then the normal form of the trace, then fewer preemptions, fewer
+//! commands.
 
-use super::schedule::{Act, Choice};
+use super::normal::normal_form;
+use super::schedule::Choice;
+use super::trace::Step;
 use super::{ExploreError, Violation};
 
 /// A schedule that breaks a property.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
-    pub(super) choices: Vec<Choice>,
+    pub(super) steps: Vec<Step>,
     pub(super) preemptions: usize,
     pub(super) violation: Violation,
 }
@@ -14,64 +17,125 @@ pub(super) struct Found {
 /// What a changed schedule breaks, if it does.
 pub(super) type Attempt = Option<Found>;
 
+/// Runs a changed schedule, as far as it is possible.
+pub(super) type Run<'r> = dyn FnMut(Vec<Choice>) -> Result<Attempt, ExploreError> + 'r;
+
 /// Runs that shrinking may take; each change that helps starts over, so that the number is not known beforehand.
 const ATTEMPTS_MAX: usize = 2_000;
 
 impl Found {
+    pub(super) fn choices(&self) -> Vec<Choice> {
+        self.steps.iter().map(|step| step.choice).collect()
+    }
+
     fn cost(&self) -> (usize, usize, usize, usize) {
-        let faults = self.choices.iter().filter(|one| one.is_fault()).count();
-        let switches = self
-            .choices
-            .windows(2)
-            .filter(|pair| pair[0].lane != pair[1].lane)
+        let faults = self
+            .steps
+            .iter()
+            .filter(|one| one.choice.is_fault())
             .count();
-        (faults, self.preemptions, self.choices.len(), switches)
+        let switches = self
+            .steps
+            .windows(2)
+            .filter(|pair| pair[0].choice.lane != pair[1].choice.lane)
+            .count();
+        (faults, self.preemptions, self.steps.len(), switches)
     }
 }
 
-/// Greedy: the first change that makes it cheaper is kept, until none does.
-pub(super) fn shrink(
-    mut best: Found,
-    attempt: &mut dyn FnMut(Vec<Choice>) -> Result<Attempt, ExploreError>,
-) -> Result<Found, ExploreError> {
-    let mut left = ATTEMPTS_MAX;
-    'better: loop {
-        let base = best.choices.clone();
-        for choices in changes(&base) {
-            if left == 0 {
-                return Ok(best);
+/// A schedule on its way to a shorter one.
+struct Shrink<'r> {
+    best: Found,
+    run: &'r mut Run<'r>,
+    left: usize,
+}
+
+/// The shortest schedule that was found, and how many runs it took.
+pub(super) fn shrink<'r>(
+    found: Found,
+    run: &'r mut Run<'r>,
+) -> Result<(Found, usize), ExploreError> {
+    let mut shrink = Shrink {
+        best: found,
+        run,
+        left: ATTEMPTS_MAX,
+    };
+    while shrink.first_better(repaired)? {}
+    shrink.reorder()?;
+    while shrink.first_better(changes)? {
+        shrink.reorder()?;
+    }
+    Ok((shrink.best, ATTEMPTS_MAX - shrink.left))
+}
+
+impl Shrink<'_> {
+    /// Whether a schedule is cheaper and breaks the same property; then it is the best from now on.
+    fn is_better(&mut self, choices: Vec<Choice>) -> Result<bool, ExploreError> {
+        self.left = self.left.saturating_sub(1);
+        let better = (self.run)(choices)?.filter(|found| {
+            found.violation.property == self.best.violation.property
+                && found.cost() < self.best.cost()
+        });
+        Ok(better.map(|better| self.best = better).is_some())
+    }
+
+    /// Takes the first change that makes the schedule cheaper.
+    fn first_better(
+        &mut self,
+        changes: fn(&[Step]) -> Vec<Vec<Choice>>,
+    ) -> Result<bool, ExploreError> {
+        for choices in changes(&self.best.steps) {
+            if self.left == 0 {
+                return Ok(false);
             }
-            left -= 1;
-            if let Some(found) = attempt(choices)?
-                && found.violation.property == best.violation.property
-                && found.cost() < best.cost()
-            {
-                best = found;
-                continue 'better;
+            if self.is_better(choices)? {
+                return Ok(true);
             }
         }
-        return Ok(best);
+        Ok(false)
+    }
+
+    /// Another order of the same run: needs no search, only a run that shows that it is the same.
+    fn reorder(&mut self) -> Result<(), ExploreError> {
+        if let (true, Some(choices)) = (self.left > 0, normal_form(&self.best.steps)) {
+            self.is_better(choices)?;
+        }
+        Ok(())
     }
 }
 
-/// Changes worth a try, the boldest first: a shorter beginning, a fault less, two stretches of a lane put together.
-fn changes(choices: &[Choice]) -> impl Iterator<Item = Vec<Choice>> + '_ {
-    let cuts = (0..choices.len()).filter_map(move |at| {
-        let boundary = at == 0 || choices[at].lane != choices[at - 1].lane;
-        boundary.then(|| choices[..at].to_vec())
-    });
-    let repaired = (0..choices.len())
+/// A fault less, all of them first.
+fn repaired(steps: &[Step]) -> Vec<Vec<Choice>> {
+    let choices: Vec<Choice> = steps.iter().map(|step| step.choice).collect();
+    let faulty: Vec<usize> = (0..choices.len())
         .filter(|at| choices[*at].is_fault())
-        .map(|at| {
-            let mut changed = choices.to_vec();
-            changed[at].act = Act::Execute;
-            changed
-        });
-    let merged = stretches(choices)
+        .collect();
+    let without = |faults: &[usize]| {
+        let mut changed = Vec::with_capacity(choices.len());
+        for (at, choice) in choices.iter().enumerate() {
+            match faults.contains(&at) {
+                false => changed.push(*choice),
+                true if choice.act.is_of_world() => {}
+                true => changed.push(Choice::execute(choice.lane)),
+            }
+        }
+        changed
+    };
+    let all = (faulty.len() > 1).then(|| without(&faulty));
+    let each = faulty.iter().map(|at| without(&[*at]));
+    all.into_iter().chain(each).collect()
+}
+
+/// Changes worth a try, the boldest first: the default from a deviation on, two stretches of a lane put together, a fault less.
+fn changes(steps: &[Step]) -> Vec<Vec<Choice>> {
+    let choices: Vec<Choice> = steps.iter().map(|step| step.choice).collect();
+    let deviations = steps.iter().enumerate().filter(|(_, step)| step.deviates);
+    let cuts = deviations.map(|(at, _)| choices[..at].to_vec());
+    let merged = stretches(&choices)
         .into_iter()
-        .flat_map(move |stretch| [pull_next(choices, &stretch), push_back(choices, &stretch)])
+        .flat_map(|stretch| [pull_next(&choices, &stretch), push_back(&choices, &stretch)])
         .flatten();
-    cuts.chain(repaired).chain(merged)
+    cuts.chain(merged).chain(repaired(steps)).collect()
 }
 
 /// Where one lane has the turn without a break.

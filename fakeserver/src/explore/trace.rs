@@ -1,6 +1,8 @@
 //! [`Trace`]: what ran, and its picture in space and time.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
+use std::time::Duration;
 
 use redis::Value;
 
@@ -13,14 +15,72 @@ use crate::wire::Request;
 pub struct Step {
     /// Whose command, and what happened to it.
     pub choice: Choice,
+    /// Which of the lane's connections it was sent on, from 1: a lost one is followed by another. 0 for the server.
+    pub connection: u32,
+    /// Whether that one spoke RESP3 when the command was sent.
+    pub resp3: bool,
     /// The command; none if something happened to the server.
     pub request: Request,
     /// Its reply, also if it was lost on the way; none if the command did not run, or still waits.
     pub reply: Option<Value>,
+    /// The step with which the reply came: another one than this if the command had to wait.
+    pub answered_by: Option<usize>,
+    /// Virtual time when the reply came.
+    pub answered_at: Option<Duration>,
     /// Whether it touched nothing that others see.
     pub local: bool,
-    /// What it touched: for one that ran scripts what these called, if the server tells.
+    /// What it touched.
     pub footprint: Footprint,
+    /// The step after which it was sent, if there was one.
+    pub enabled_by: Option<usize>,
+    /// Whether it is another one than the lane before would have gone on with.
+    pub deviates: bool,
+    /// Virtual time since the beginning.
+    pub at: Duration,
+    /// What it changed in the key space; only if that was asked for.
+    pub changes: Vec<Change>,
+}
+
+/// How a command got its reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answered {
+    /// At once.
+    AtOnce,
+    /// By this later step.
+    By(usize),
+    /// By time, after so much of it.
+    After(Duration),
+    /// It did not.
+    Never,
+}
+
+impl Trace {
+    /// How the command of a step got its reply.
+    pub(super) fn answered(&self, at: usize) -> Answered {
+        let found = self.steps.get(at).and_then(|step| {
+            let (by, time) = (step.answered_by?, step.answered_at?);
+            let is_later = self.steps.get(by).is_some_and(|by| by.at < time);
+            Some(match by {
+                _ if is_later => Answered::After(time.saturating_sub(step.at)),
+                _ if by == at => Answered::AtOnce,
+                _ => Answered::By(by),
+            })
+        });
+        found.unwrap_or(Answered::Never)
+    }
+}
+
+/// A key that is not after a step what it was before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Index of the database.
+    pub database: usize,
+    /// The key as redis-cli quotes it.
+    pub key: String,
+    /// Its type, value and deadline before; none if there was no such key.
+    pub before: Option<String>,
+    /// The same after.
+    pub after: Option<String>,
 }
 
 /// Commands in the order in which they ran.
@@ -28,6 +88,28 @@ pub struct Step {
 pub struct Trace {
     /// The steps.
     pub steps: Vec<Step>,
+    /// The keys before the first step, each with its type, value and deadline; only if changes were asked for.
+    pub keys: Keys,
+    /// Whose each lane is, by the lane's number.
+    pub clients: Vec<usize>,
+}
+
+/// Keys as text, by database and name.
+pub(crate) type Keys = BTreeMap<(usize, String), String>;
+
+/// Keys that are not the same before and after.
+pub(super) fn changes(before: &Keys, after: &Keys) -> Vec<Change> {
+    let names: BTreeSet<&(usize, String)> = before.keys().chain(after.keys()).collect();
+    let changed = names.into_iter().filter_map(|name| {
+        let (one, other) = (before.get(name), after.get(name));
+        (one != other).then(|| Change {
+            database: name.0,
+            key: name.1.clone(),
+            before: one.cloned(),
+            after: other.cloned(),
+        })
+    });
+    changed.collect()
 }
 
 /// Longest text of a command and of a reply in the picture.
@@ -122,16 +204,17 @@ fn rows(steps: &[Step]) -> Vec<Row> {
     rows
 }
 
+/// A command in one line.
+pub(super) fn told_command(request: &Request) -> String {
+    let words = request.words().map(|word| short(word, COMMAND_LEN_MAX));
+    cut(&words.collect::<Vec<_>>().join(" "), COMMAND_LEN_MAX)
+}
+
 fn describe(step: &Step) -> String {
     if step.choice.lane == Lane::WORLD {
         return step.choice.to_string();
     }
-    let words: Vec<String> = step
-        .request
-        .words()
-        .map(|word| short(word, COMMAND_LEN_MAX))
-        .collect();
-    let mut text = cut(&words.join(" "), COMMAND_LEN_MAX);
+    let mut text = told_command(&step.request);
     match step.choice.act {
         Act::DropBefore => text.push_str("  !! connection lost before"),
         act => {
@@ -146,7 +229,7 @@ fn describe(step: &Step) -> String {
 }
 
 /// A reply in one line.
-fn spell(reply: &Value) -> String {
+pub(super) fn spell(reply: &Value) -> String {
     match reply {
         Value::Nil => "nil".to_owned(),
         Value::Int(number) => number.to_string(),

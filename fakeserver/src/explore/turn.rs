@@ -12,12 +12,19 @@ use super::gate::{DEADLOCK_AFTER, Drain, GateState, Stop};
 use super::lane::{Command, LaneState, Wakers};
 use super::schedule::{Act, Choice, Lane};
 use super::strategy::{Candidate, Decision, EnabledBy, Head, Marks, Point, Ran, Strategy};
-use super::trace::Step;
+use super::trace::{Step, changes};
 use crate::footprint::Footprint;
-use crate::wire::Request;
 
 /// The shortest time that passes: what a timer can tell apart.
 const TICK: Duration = Duration::from_millis(1);
+
+/// What is known of the connection that a command was sent on.
+#[derive(Default)]
+struct Sender {
+    connection: u32,
+    resp3: bool,
+    head: Option<Head>,
+}
 
 impl GateState {
     /// One turn of the hook: who can go on because of it. `None` if there is nothing to do but to let time pass.
@@ -170,6 +177,8 @@ impl GateState {
             }
             Decision::Take(choice) => {
                 self.preemptions += usize::from(point.is_preemption(choice));
+                let default = candidates.first().map(|one| one.choice);
+                self.deviated = default != Some(choice);
                 Some(decision)
             }
             decision => Some(decision),
@@ -200,8 +209,13 @@ impl GateState {
             self.faults.left = self.faults.left.saturating_sub(1);
         }
         if choice.lane == Lane::WORLD {
-            self.note(choice, None, Some(world_head(choice.act)));
+            let sender = Sender {
+                head: Some(world_head(choice.act)),
+                ..Sender::default()
+            };
+            self.note(choice, None, sender);
             self.strike(choice.act, elapsed, &mut wakers);
+            self.note_changes();
             return wakers;
         }
         let Some(lane) = self.lanes.get_mut(choice.lane.index()) else {
@@ -214,7 +228,12 @@ impl GateState {
         if self.strategy.is_some() {
             self.last = Some(choice.lane);
         }
-        self.note(choice, Some(&command.request), head);
+        let sender = Sender {
+            connection: lane.opened,
+            resp3: self.trace.is_some() && self.backend.speaks_resp3(link),
+            head,
+        };
+        self.note(choice, Some(&command), sender);
         let exchange = command.exchange;
         if choice.act != Act::DropBefore {
             self.submit(choice.lane, link, command, &mut wakers);
@@ -226,11 +245,17 @@ impl GateState {
             self.lose_closed(&mut wakers);
         }
         self.close_if_released(choice.lane);
+        self.note_changes();
         wakers
     }
 
     /// Takes down what happens.
-    fn note(&mut self, choice: Choice, request: Option<&Request>, head: Option<Head>) {
+    fn note(&mut self, choice: Choice, command: Option<&Command>, sender: Sender) {
+        let Sender {
+            connection,
+            resp3,
+            head,
+        } = sender;
         let local = head.as_ref().is_some_and(|head| head.local);
         if self.strategy.is_some() {
             self.choices.push(choice);
@@ -244,17 +269,37 @@ impl GateState {
                 marks: Marks::default(),
             }));
         }
+        let request = command.map(|command| &command.request);
         if let (Some(log), Some(request)) = (&mut self.log, request) {
             log.push(request.clone());
         }
+        let at = self.elapsed();
         if let Some(trace) = &mut self.trace {
             trace.steps.push(Step {
                 choice,
+                connection,
+                resp3,
                 request: request.cloned().unwrap_or_default(),
                 reply: None,
+                answered_by: None,
+                answered_at: None,
                 local,
-                footprint: head.map_or_else(Footprint::everything, |head| head.footprint),
+                footprint: head.map(|head| head.footprint).unwrap_or_default(),
+                enabled_by: command.and_then(|command| command.enabled_by.last()),
+                deviates: self.deviated,
+                at,
+                changes: Vec::new(),
             });
+        }
+    }
+
+    /// Takes down what the last step changed, if that was asked for.
+    fn note_changes(&mut self) {
+        if let (Some(before), Some(trace)) = (&mut self.keys, &mut self.trace)
+            && let (Some(step), Some(after)) = (trace.steps.last_mut(), self.backend.keys())
+        {
+            step.changes = changes(before, &after);
+            *before = after;
         }
     }
 
@@ -323,11 +368,15 @@ impl GateState {
         if let (Some(exact), Some(ran)) = (&exact, self.ran.get_mut(command.step)) {
             ran.footprint.clone_from(exact);
         }
-        if let Some(trace) = &mut self.trace
-            && let Some(step) = trace.steps.get_mut(command.step)
-        {
-            step.reply = Some(reply.clone());
-            step.footprint = exact.unwrap_or_else(|| std::mem::take(&mut step.footprint));
+        if let Some(trace) = &mut self.trace {
+            let now = trace.steps.len().checked_sub(1);
+            let at = Duration::from_micros(self.now.micros().abs_diff(ORIGIN.micros()));
+            if let Some(step) = trace.steps.get_mut(command.step) {
+                step.reply = Some(reply.clone());
+                step.answered_by = now;
+                step.answered_at = Some(at);
+                step.footprint = exact.unwrap_or_else(|| std::mem::take(&mut step.footprint));
+            }
         }
         wakers.extend(lane.answer(command.exchange, reply));
     }

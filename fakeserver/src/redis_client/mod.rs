@@ -11,6 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use stream::Stream;
+#[cfg(feature = "explore")]
+pub(crate) use value::to_reply;
 pub use value::to_value;
 
 use futures_util::FutureExt;

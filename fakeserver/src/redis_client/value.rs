@@ -5,6 +5,36 @@ use redis::{PushKind, Value, VerbatimFormat};
 use crate::value::number;
 use crate::wire::{Protocol, Reply};
 
+/// A value that a connection read, as the reply that it was.
+#[cfg(feature = "explore")]
+pub(crate) fn to_reply(value: Value) -> Reply {
+    match value {
+        Value::Int(n) => Reply::Integer(n),
+        Value::BulkString(bytes) => Reply::bulk(bytes),
+        Value::SimpleString(text) => Reply::status(text.into_bytes()),
+        Value::Okay => Reply::OK,
+        Value::Array(items) => Reply::Array(items.into_iter().map(to_reply).collect()),
+        Value::ServerError(error) => {
+            let text = [error.code(), error.details().unwrap_or_default()].join(" ");
+            Reply::Error(crate::error::CommandError::custom(text))
+        }
+        Value::Double(n) => Reply::Double(n),
+        Value::Boolean(yes) => Reply::Boolean(yes),
+        Value::BigNumber(digits) => Reply::BigNumber(digits.into()),
+        Value::VerbatimString { text, .. } => Reply::bulk(text.into_bytes()),
+        Value::Set(items) => Reply::Set(items.into_iter().map(to_reply).collect()),
+        Value::Push { data, .. } => Reply::Push(data.into_iter().map(to_reply).collect()),
+        Value::Map(pairs) => Reply::Map(
+            pairs
+                .into_iter()
+                .map(|(key, value)| (to_reply(key), to_reply(value)))
+                .collect(),
+        ),
+        Value::Attribute { data, .. } => to_reply(*data),
+        _ => Reply::Null,
+    }
+}
+
 /// A reply as redis-rs reads it from a connection of this protocol version.
 pub fn to_value(reply: Reply, protocol: Protocol) -> Value {
     let resp3 = protocol == Protocol::Resp3;

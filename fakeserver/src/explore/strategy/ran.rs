@@ -30,6 +30,11 @@ impl EnabledBy {
         self.steps.checked_sub(1).filter(|_| !self.timed)
     }
 
+    /// The last step before it was sent.
+    pub(in crate::explore) fn last(self) -> Option<usize> {
+        self.steps.checked_sub(1)
+    }
+
     /// So many steps from the first on had all to come before: time passes only when no command can run. 0 unless a timer
     /// led to the command.
     pub fn all_before(self) -> usize {
