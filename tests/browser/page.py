@@ -1,4 +1,4 @@
-"""What a person finds on the sweep's page: usage: page.py BROWSER FOLDER-OF-PAGES [FOLDER-FOR-SCREENSHOTS]
+"""What a person finds on the pages of the sweep and of the explorer: usage: page.py BROWSER FOLDER-OF-PAGES [FOLDER-FOR-SCREENSHOTS]
 
 Each function whose name begins with `check_` is a check; its name says what holds.
 """
@@ -230,6 +230,110 @@ def check_a_clean_page_says_so(browser, folder):
         assert current(page) is None
 
 
+EXPLORED = ("lost-update.html", "faults.html", "deep.html", "long.html")
+
+
+def step_of(page):
+    """The number of the step at which the walk is."""
+    place = current(page)
+    return None if place is None else place[1]
+
+
+def check_explorer_says_everything_without_the_script(browser, folder):
+    for name in EXPLORED:
+        with Visit(browser, folder, name=name) as page:
+            report = report_of(page)
+        with Visit(browser, folder, name=name, script=False) as page:
+            text = page.locator("body").inner_text()
+            for part in ("property", "details", "schedule", "workload"):
+                assert report[part] in text, (name, report[part])
+            assert report["replay"] in text
+    with Visit(browser, folder, name="lost-update.html", script=False) as page:
+        text = page.locator("body").inner_text()
+        assert 'string "5"' in text and 'string "4"' in text
+        assert "yes, the same on redis-server 7.0.15" in text
+        assert page.locator(".copy >> visible=true").count() == 0
+        assert page.locator(".step .change >> visible=true").count() == 2
+
+
+def check_explorer_runs_no_foreign_script(browser, folder):
+    with Visit(browser, folder, name="lost-update.html") as page:
+        page.wait_for_timeout(300)
+        assert page.locator("img").count() == 0
+        assert "</title><script>alert(2)</script>" in page.locator(".programs").inner_text()
+        assert "<b>one</b>" in page.locator(".details").inner_text()
+        assert page.title() == "Explorer: serializable"
+
+
+def check_explorer_walks_by_keys_and_shows_the_key_space_of_each_step(browser, folder):
+    with Visit(browser, folder, name="lost-update.html") as page:
+        seen = []
+        for _ in range(4):
+            page.keyboard.press("j")
+            changed = page.locator(".detail .keys-now tr.changed")
+            told = changed.inner_text().split() if changed.count() else None
+            seen.append((step_of(page), told))
+        assert [at for at, _ in seen] == [0, 1, 2, 3], seen
+        assert [told is not None for _, told in seen] == [False, False, True, False], seen
+        assert seen[2][1] == ['"stock"', "string", '"5"', "string", '"4"'], seen
+        assert "key space after step 3" in page.locator(".detail").inner_text().lower()
+        assert '"item:1"' in page.locator(".detail .keys-now").inner_text()
+        page.keyboard.press("k")
+        assert step_of(page) == 2
+        assert "buyer 2 (b)" in page.locator(".detail").inner_text()
+
+
+def check_explorer_names_dependencies_that_lead_there(browser, folder):
+    with Visit(browser, folder, name="deep.html") as page:
+        page.locator(".step[data-step='102']").click()
+        page.locator(".detail button.to", has_text="step 101: ZADD timers 200 m").click()
+        assert step_of(page) == 101
+        near = page.locator(".arrows path.depends.near:not(.head)").count()
+        assert near == 2, near
+        page.locator(".left summary").first.click()
+        assert page.locator(".left li >> visible=true").count() == 49
+
+
+def check_explorer_copies_the_replay_command(browser, folder):
+    with Visit(browser, folder, name="lost-update.html", rights=("clipboard-read", "clipboard-write")) as page:
+        page.locator(".copy").click()
+        page.locator(".copy", has_text="Copied").wait_for()
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert copied == report_of(page)["replay"], copied
+
+
+def check_explorer_is_readable_in_light_and_dark_and_fits(browser, folder):
+    for name in EXPLORED:
+        for scheme in ("light", "dark"):
+            with Visit(browser, folder, name=name, scheme=scheme) as page:
+                page.evaluate("document.querySelectorAll('details').forEach((details) => { details.open = true; })")
+                page.locator(".step").first.click()
+                page.evaluate("document.querySelector('.walking').classList.remove('walking')")
+                pale = page.evaluate(PALE_TEXT)
+                assert not pale, (name, scheme, pale[:10])
+        for width in (WIDE, 800, NARROW, NARROWEST):
+            for script in (True, False):
+                with Visit(browser, folder, name=name, width=width, script=script) as page:
+                    page.evaluate("document.querySelectorAll('details').forEach((details) => { details.open = true; })")
+                    wide = page.evaluate("document.documentElement.scrollWidth")
+                    assert wide <= width, (name, width, script, wide)
+
+
+def check_explorer_long_runs_stay_readable(browser, folder):
+    with Visit(browser, folder, name="long.html") as page:
+        assert page.locator("thead th.lane").count() == 6
+        # What a box says is not squeezed into a column of letters.
+        narrow = page.locator(".step").evaluate_all("steps => Math.min(...steps.map((step) => step.getBoundingClientRect().width))")
+        assert narrow >= 90, narrow
+        began = page.evaluate("performance.now()")
+        for _ in range(20):
+            page.keyboard.press("j")
+        took = page.evaluate("performance.now()") - began
+        assert took < 4000, took
+        step = page.locator(".step.current").bounding_box()
+        assert 0 <= step["y"] <= 880, step
+
+
 def screenshots(browser, folder, target):
     for scheme in ("light", "dark"):
         for label, width in (("wide", WIDE), ("narrow", NARROW)):
@@ -243,6 +347,17 @@ def screenshots(browser, folder, target):
         page.screenshot(path=Path(target) / "without-script.png", full_page=True)
     with Visit(browser, folder, name="clean.html") as page:
         page.screenshot(path=Path(target) / "clean.png")
+    for scheme in ("light", "dark"):
+        for label, width in (("wide", WIDE), ("narrow", NARROW)):
+            for name in EXPLORED:
+                with Visit(browser, folder, name=name, width=width, scheme=scheme) as page:
+                    page.screenshot(path=Path(target) / f"explorer-{scheme}-{label}-{Path(name).stem}.png", full_page=name != "long.html")
+                    for _ in range(3):
+                        page.keyboard.press("j")
+                    page.wait_for_timeout(100)
+                    page.screenshot(path=Path(target) / f"explorer-{scheme}-{label}-{Path(name).stem}-walk.png")
+    with Visit(browser, folder, name="lost-update.html", script=False) as page:
+        page.screenshot(path=Path(target) / "explorer-without-script.png", full_page=True)
 
 
 def main():

@@ -5,6 +5,8 @@
     reason = "clients of a test may fail as loudly as its body"
 )]
 
+#[path = "explore/confirming.rs"]
+mod confirming;
 #[path = "explore/connections.rs"]
 mod connections;
 #[path = "explore/counter.rs"]
@@ -29,6 +31,8 @@ mod reports;
 mod sampling;
 #[path = "explore/script.rs"]
 mod script;
+#[path = "explore/shrinking.rs"]
+mod shrinking;
 #[path = "explore/soundness.rs"]
 mod soundness;
 #[path = "explore/waiting.rs"]

@@ -11,7 +11,7 @@ use redis::{Cmd, RedisResult, cmd, pipe};
 
 /// What a client does when a reply does not come.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Retry {
+pub(crate) enum Retry {
     /// Says that it does not know.
     No,
     /// Does it again.
@@ -20,7 +20,7 @@ enum Retry {
 
 /// Clients that each push one element, once.
 #[derive(Clone, Copy, Debug)]
-struct Push(Retry);
+pub(crate) struct Push(pub(crate) Retry);
 
 async fn push(connector: &Connector, client: usize) -> RedisResult<()> {
     let mut connection = connector.open()?;
@@ -101,7 +101,7 @@ impl Workload for Push {
     }
 }
 
-fn explorer() -> Explorer {
+pub(crate) fn explorer() -> Explorer {
     Explorer::new().faults(Faults::at_most(1).drop_before().lose_reply())
 }
 
