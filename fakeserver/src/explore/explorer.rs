@@ -301,7 +301,7 @@ impl Explorer {
                 complete += 1;
             }
             if let Some(violation) = verdict {
-                let found = self.shrink(workload, &preparation, &run, violation)?;
+                let found = self.shrink(workload, &preparation, &run, &violation)?;
                 exploration.counterexample = Some(found);
                 return Ok(exploration);
             }
@@ -393,7 +393,7 @@ impl Explorer {
         workload: &W,
         preparation: &[Request],
         run: &Run<W::Input, W::Output>,
-        violation: Violation,
+        violation: &Violation,
     ) -> Result<Counterexample, ExploreError> {
         let mut attempt = |choices: Vec<Choice>| -> Result<Attempt, ExploreError> {
             let mut plan = self.plan(Box::new(Replay::leniently(choices)), preparation, None);

@@ -1,7 +1,4 @@
-//! [`Rehearsal`]: a schedule that ran here, and [`Confirmation`]: whether a real server answers the same.
-//!
-//! The commands are issued again, one at a time and in their order, on as many connections. What the clients would have sent after
-//! another reply is not known: the comparison ends at the first difference.
+//! [`Stage`]: a real server on which a schedule's commands are issued again.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,17 +6,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redis::Value;
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
-use super::schedule::{Act, Lane};
-use super::trace::{Answered, Step, Trace, spell, told_command};
-use crate::command::lookup;
-use crate::footprint::key_positions;
+use super::alike::{
+    BY_CHANCE, LIVES, UNORDERED, is_named_by_clock, lives_alike, plain, sorted, ttl_alike, written,
+};
+use super::{ConfirmError, Rehearsal};
+use crate::error::CommandError;
+use crate::explore::schedule::{Act, Lane};
+use crate::explore::trace::{Answered, Step, Trace, spell, told_command};
 use crate::redis_client::to_value;
 use crate::remote::snapshot::{self, Entry, Place, Snapshot, flat, shown_value};
-use crate::remote::{self, Address, Line, TOGETHER};
-use crate::wire::{Protocol, Reply, Request};
+use crate::remote::{self, Address, Line};
+use crate::wire::{Protocol, Reply};
 
 /// How long a command may take to be answered, or to begin to wait.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -30,82 +28,8 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 /// How long a reply is waited for before the server is asked whether the command waits.
 const LOOK_AFTER: Duration = Duration::from_millis(5);
 
-/// Whether a real server answers a schedule's commands as they were answered here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Confirmation {
-    /// Which server, `redis-server 7.0.15`.
-    pub server_version: String,
-    /// Whether every reply and the final key space are the same.
-    pub same: bool,
-    /// The first reply or key that is not.
-    pub first_difference: Option<String>,
-    /// Replies that depend on chance or on the server's clock, of which only the type was compared.
-    pub by_type_only: usize,
-}
-
-/// Why a schedule could not be tried on a real server.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ConfirmError {
-    /// It is no URL of the form that is understood.
-    #[error("{0} is not of the form redis://[[user]:password@]host[:port]")]
-    Address(String),
-    /// It cannot be reached, or may not be emptied.
-    #[error("server: {0}")]
-    Server(#[from] io::Error),
-    /// A step that only happens to a server of our own: a fail-over, or a time-out that takes too long in real time.
-    #[error("step {0} of the schedule cannot happen to a server elsewhere")]
-    Unsupported(usize),
-}
-
-/// A schedule that ran, with all that it takes to run its commands elsewhere.
-#[derive(Clone, Debug)]
-pub struct Rehearsal {
-    /// What ran.
-    pub trace: Trace,
-    /// What filled the server before.
-    pub(super) preparation: Vec<Request>,
-    /// The key space at the end.
-    pub(super) left: Snapshot,
-    /// Virtual time at the end.
-    pub(super) ended: Duration,
-}
-
-impl Rehearsal {
-    /// Issues the commands again on the server of a URL, `redis://[[user]:password@]host[:port]`, which has to be empty, and is
-    /// empty again at the end.
-    ///
-    /// # Errors
-    /// If the schedule cannot be tried there, see [`ConfirmError`]. A difference is no error.
-    pub fn confirm_on(&self, url: &str) -> Result<Confirmation, ConfirmError> {
-        let address = Address::parse(url).ok_or_else(|| ConfirmError::Address(url.to_owned()))?;
-        let mut own = address.connect()?;
-        let server_version = remote::version_if_empty(&mut own)?;
-        let mut stage = Stage {
-            address,
-            own,
-            lines: BTreeMap::new(),
-            by_type_only: 0,
-            loose: Vec::new(),
-        };
-        let played = stage.play(self);
-        stage.clean_up();
-        let first_difference = match played {
-            Ok(()) => None,
-            Err(Halt::Differs(what)) => Some(what),
-            Err(Halt::Failed(error)) => return Err(error),
-        };
-        Ok(Confirmation {
-            server_version,
-            same: first_difference.is_none(),
-            first_difference,
-            by_type_only: stage.by_type_only,
-        })
-    }
-}
-
 /// Why the commands are not issued any further.
-enum Halt {
+pub(super) enum Halt {
     Differs(String),
     Failed(ConfirmError),
 }
@@ -128,17 +52,29 @@ struct Played {
 }
 
 /// A real server, and the connections of all lanes.
-struct Stage {
+pub(super) struct Stage {
     address: Address,
     own: Line,
     lines: BTreeMap<Lane, Played>,
-    by_type_only: usize,
+    pub(super) by_type_only: usize,
     /// Keys whose content depends on chance or on the server's clock.
     loose: Vec<Vec<u8>>,
 }
 
 impl Stage {
-    fn play(&mut self, rehearsal: &Rehearsal) -> Result<(), Halt> {
+    /// On this server, with a connection that is none of the schedule's.
+    pub(super) fn new(address: Address, own: Line) -> Stage {
+        Stage {
+            address,
+            own,
+            lines: BTreeMap::new(),
+            by_type_only: 0,
+            loose: Vec::new(),
+        }
+    }
+
+    /// Issues all commands; stops at the first difference.
+    pub(super) fn play(&mut self, rehearsal: &Rehearsal) -> Result<(), Halt> {
         remote::empty(&mut |words| ask(&mut self.own, words));
         let mut preparing = self.address.connect()?;
         for request in &rehearsal.preparation {
@@ -378,7 +314,7 @@ impl Stage {
             self.loose.extend(written(&step.request));
         }
         let same = here == there
-            || any(&UNORDERED) && sorted(here.clone()) == sorted(there.clone())
+            || any(&UNORDERED) && sorted(&here) == sorted(&there)
             || any(&LIVES) && lives_alike(&here, &there)
             || loose && std::mem::discriminant(&here) == std::mem::discriminant(&there);
         if same {
@@ -414,15 +350,14 @@ impl Stage {
     }
 
     /// Leaves the server as it was.
-    fn clean_up(&mut self) {
+    pub(super) fn clean_up(&mut self) {
         self.lines.clear();
         remote::empty(&mut |words| ask(&mut self.own, words));
     }
 }
 
 fn ask(line: &mut Line, words: &[&[u8]]) -> Reply {
-    let failed =
-        |error: io::Error| Reply::Error(crate::error::CommandError::custom(error.to_string()));
+    let failed = |error: io::Error| Reply::Error(CommandError::custom(error.to_string()));
     line.ask(words).unwrap_or_else(failed)
 }
 
@@ -449,90 +384,5 @@ fn told_entry(entry: Option<&Entry>) -> String {
                 .unwrap_or_default();
             format!("{kind} {}{ttl}", shown_value(value))
         }
-    }
-}
-
-/// A status has two forms here, and one on the wire.
-fn plain(reply: Value) -> Value {
-    match reply {
-        Value::Okay => Value::SimpleString("OK".to_owned()),
-        Value::Array(items) => Value::Array(items.into_iter().map(plain).collect()),
-        other => other,
-    }
-}
-
-/// Commands whose reply has no order that means anything.
-const UNORDERED: [&str; 9] = [
-    "HGETALL", "HKEYS", "HVALS", "KEYS", "SDIFF", "SINTER", "SMEMBERS", "SUNION", "SCAN",
-];
-
-/// Commands whose reply is another one each time.
-const BY_CHANCE: [&str; 12] = [
-    "CLIENT",
-    "HELLO",
-    "HRANDFIELD",
-    "INFO",
-    "LASTSAVE",
-    "OBJECT",
-    "RANDOMKEY",
-    "SPOP",
-    "SRANDMEMBER",
-    "TIME",
-    "ZRANDMEMBER",
-    "MEMORY",
-];
-
-/// Commands that tell how long a key lives.
-const LIVES: [&str; 4] = ["TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME"];
-
-/// Whether a stream's entry gets its name from the clock.
-fn is_named_by_clock(request: &Request) -> bool {
-    request.name().eq_ignore_ascii_case(b"XADD") && request.words().any(|word| word == b"*")
-}
-
-fn written(request: &Request) -> Vec<Vec<u8>> {
-    let Some(row) = lookup(request.name()) else {
-        return Vec::new();
-    };
-    let positions = key_positions(row, request).into_iter();
-    positions
-        .filter_map(|(at, _)| request.get(at).map(<[u8]>::to_vec))
-        .collect()
-}
-
-fn sorted(reply: Value) -> String {
-    fn told(reply: &Value) -> String {
-        match reply {
-            Value::Array(items) => {
-                let mut items: Vec<String> = items.iter().map(told).collect();
-                items.sort_unstable();
-                format!("{items:?}")
-            }
-            other => format!("{other:?}"),
-        }
-    }
-    told(&reply)
-}
-
-/// Whether two replies to TTL or one of its kin are as near as two runs are.
-fn lives_alike(here: &Value, there: &Value) -> bool {
-    match (here, there) {
-        (Value::Int(here), Value::Int(there)) => {
-            *here >= 0 && *there >= 0 && here.abs_diff(*there) <= TOGETHER.unsigned_abs()
-        }
-        (Value::Array(here), Value::Array(there)) => {
-            let pairs = || here.iter().zip(there);
-            here.len() == there.len()
-                && pairs().all(|(here, there)| here == there || lives_alike(here, there))
-        }
-        _ => false,
-    }
-}
-
-fn ttl_alike(here: Option<i64>, there: Option<i64>) -> bool {
-    match (here, there) {
-        (Some(here), Some(there)) => here.abs_diff(there) <= 2 * TOGETHER.unsigned_abs(),
-        (None, None) => true,
-        _ => false,
     }
 }
