@@ -43,8 +43,14 @@ pub(crate) fn rows(picture: &Picture) -> Vec<Row<'_>> {
             (from..to).any(|other| matters(&needed, &folded, other))
         })
         .collect();
+    // A single row takes no more room than the word that it is left out.
+    let between = |at: usize| {
+        let is_near = |at: Option<usize>| at.and_then(|at| near.get(at)) == Some(&true);
+        is_near(at.checked_sub(1)) && is_near(Some(at + 1))
+    };
+    let kept: Vec<bool> = (0..near.len()).map(|at| near[at] || between(at)).collect();
     let mut shown: Vec<Row<'_>> = Vec::new();
-    for (row, near) in folded.into_iter().zip(near) {
+    for (row, near) in folded.into_iter().zip(kept) {
         match (shown.last_mut(), near) {
             (_, true) => shown.push(row),
             (Some(Row::Left(left)), false) => left.end = row.steps().end,
