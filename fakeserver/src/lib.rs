@@ -48,9 +48,25 @@ mod pubsub;
 #[cfg(feature = "redis")]
 pub mod redis_client;
 #[cfg(any(feature = "explore", all(feature = "sweep", unix)))]
+#[cfg_attr(
+    not(all(feature = "explore", feature = "sweep", unix)),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "the sweep and the explorer each need a part of it"
+    )
+)]
 mod remote;
 mod reply_buffer;
 #[cfg(any(feature = "explore", all(feature = "sweep", unix)))]
+#[cfg_attr(
+    not(all(feature = "explore", feature = "sweep", unix)),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "the sweep and the explorer each need a part of it"
+    )
+)]
 mod report;
 mod running;
 #[cfg(feature = "lua")]
