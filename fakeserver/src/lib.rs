@@ -44,6 +44,8 @@ mod observe;
 pub mod output_limits;
 mod pause;
 mod payload;
+#[cfg(feature = "explore")]
+mod peek;
 mod pubsub;
 #[cfg(feature = "redis")]
 pub mod redis_client;

@@ -11,7 +11,7 @@ use crate::calls::Calls;
 use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::engine::{Engine, Peer};
-use crate::keyspace::Databases;
+use crate::keyspace::{Databases, DbIndex};
 use crate::redis_client::to_value;
 use crate::script::Libraries;
 use crate::session::SessionId;
@@ -37,6 +37,9 @@ pub(super) trait Backend: Send {
 
     /// Whether the server may have closed a connection since it was asked last.
     fn has_closed(&mut self) -> bool;
+
+    /// Answers a command that only reads, outside of the schedule, on no client's connection.
+    fn peek(&mut self, request: &Request, now: Timestamp) -> RedisResult<Value>;
 
     /// Whether the server still holds the connection.
     fn is_open(&self, link: Link) -> bool;
@@ -238,6 +241,11 @@ impl Backend for InProcess {
         std::mem::take(&mut self.has_closed)
     }
 
+    fn peek(&mut self, request: &Request, now: Timestamp) -> RedisResult<Value> {
+        let reply = self.engine.peek(DbIndex::default(), request, now);
+        Ok(to_value(reply, Protocol::Resp2))
+    }
+
     fn is_open(&self, link: Link) -> bool {
         self.engine.is_connected(SessionId(link.0))
     }
@@ -318,6 +326,7 @@ impl Backend for InProcess {
 pub(super) struct Elsewhere {
     client: redis::Client,
     connections: Vec<Option<(redis::Connection, Protocol)>>,
+    onlooker: Option<redis::Connection>,
     replies: VecDeque<(Link, Value)>,
     /// Whether a command ran that leaves a script in the cache.
     has_scripts: bool,
@@ -328,6 +337,7 @@ impl Elsewhere {
         Elsewhere {
             client,
             connections: Vec::new(),
+            onlooker: None,
             replies: VecDeque::new(),
             has_scripts: false,
         }
@@ -368,16 +378,9 @@ impl Backend for Elsewhere {
         let Some(connection) = self.connection(link) else {
             return;
         };
-        let mut command = redis::Cmd::new();
-        for word in request.words() {
-            command.arg(word);
-        }
-        match connection.req_packed_command(&command.get_packed_command()) {
+        match exchange(connection, &request) {
             Ok(reply) => self.replies.push_back((link, reply)),
-            Err(error) => match redis::ServerError::try_from(error) {
-                Ok(error) => self.replies.push_back((link, Value::ServerError(error))),
-                Err(_) => self.close(link),
-            },
+            Err(_) => self.close(link),
         }
     }
 
@@ -387,6 +390,14 @@ impl Backend for Elsewhere {
 
     fn has_closed(&mut self) -> bool {
         true
+    }
+
+    fn peek(&mut self, request: &Request, _: Timestamp) -> RedisResult<Value> {
+        let onlooker = match self.onlooker.take() {
+            Some(connection) => connection,
+            None => self.client.get_connection()?,
+        };
+        exchange(self.onlooker.insert(onlooker), request)
     }
 
     fn is_open(&self, link: Link) -> bool {
@@ -424,5 +435,17 @@ impl Backend for Elsewhere {
         }
         self.has_scripts = false;
         Ok(())
+    }
+}
+
+/// A command and its reply, the server's errors among them; what else goes wrong is the connection's.
+fn exchange(connection: &mut redis::Connection, request: &Request) -> RedisResult<Value> {
+    let mut command = redis::Cmd::new();
+    for word in request.words() {
+        command.arg(word);
+    }
+    match connection.req_packed_command(&command.get_packed_command()) {
+        Ok(reply) => Ok(reply),
+        Err(error) => redis::ServerError::try_from(error).map(Value::ServerError),
     }
 }

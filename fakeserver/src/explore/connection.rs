@@ -102,6 +102,18 @@ pub struct Connector {
 }
 
 impl Connector {
+    /// As [`Connector::open`], for code that awaits its connections.
+    ///
+    /// # Errors
+    /// As for [`Connector::open`].
+    #[allow(
+        clippy::unused_async,
+        reason = "other transports have to wait for a connection"
+    )]
+    pub async fn connect(&self) -> RedisResult<Connection> {
+        self.open()
+    }
+
     /// A new connection.
     ///
     /// # Errors

@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::backend::{Backend, Elsewhere, InProcess};
+use super::check::repeats;
 use super::confirm::Rehearsal;
 use super::facts::Facts;
+use super::quiet::Quiet;
 use super::run::{self, End, Plan, Record, Run};
 use super::schedule::{Choice, Schedule, WorkloadHash};
 use super::shrink::{self, Attempt, Found};
@@ -105,6 +107,22 @@ pub struct Exploration {
     pub counterexample: Option<Counterexample>,
 }
 
+/// What a strategy came upon.
+pub(super) struct Searched {
+    pub(super) schedules: u64,
+    pub(super) pruned: u64,
+    pub(super) restarts: u64,
+    pub(super) coverage: Coverage,
+    pub(super) found: Option<Broken>,
+}
+
+/// A schedule that breaks a property, as it was come upon.
+pub(super) struct Broken {
+    pub(super) choices: Vec<Choice>,
+    pub(super) preemptions: usize,
+    pub(super) violation: Violation,
+}
+
 /// Why a workload cannot be explored.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -128,6 +146,20 @@ pub enum ExploreError {
     /// More clients than letters.
     #[error("{0} clients are too many")]
     TooManyClients(usize),
+    /// There is nobody to explore.
+    #[error("there are no clients: add some with .clients(..)")]
+    NoClients,
+    /// The text in [`SCHEDULE`](super::Environment) is none, or another workload's.
+    #[error("{variable}: {reason}")]
+    Environment {
+        /// The variable.
+        variable: &'static str,
+        /// What is wrong with its value.
+        reason: String,
+    },
+    /// A check gave up.
+    #[error("{0}")]
+    Undecided(String),
     /// A real server that executes the commands cannot be used.
     #[error("server: {0}")]
     Server(#[from] RedisError),
@@ -162,7 +194,8 @@ impl fmt::Debug for Budget<'_> {
     }
 }
 
-/// Explores workloads.
+/// Explores. A test says what, and what must hold, in a chain that [`Explorer::clients`], [`Explorer::serializable_as`] and
+/// their like begin, see [`Scenario`](super::Scenario). Below that is the trait [`Workload`], for programs that make their clients:
 ///
 /// ```
 /// # #[cfg(feature = "explore")] {
@@ -239,6 +272,10 @@ impl Explorer {
         self
     }
 
+    pub(super) fn faults_allowed(&self) -> Faults {
+        self.faults
+    }
+
     /// How many commands a run may have.
     #[must_use]
     pub fn steps_at_most(mut self, steps: usize) -> Explorer {
@@ -268,51 +305,80 @@ impl Explorer {
     pub fn explore<W: Workload>(
         &self,
         workload: &W,
-        mut strategy: Box<dyn Strategy>,
+        strategy: Box<dyn Strategy>,
         mut budget: Budget<'_>,
     ) -> Result<Exploration, ExploreError> {
         let preparation = self.preparation(workload)?;
-        let mut exploration = Exploration {
+        let searched = self.search(workload, &preparation, strategy, &mut budget)?;
+        let counterexample = match searched.found {
+            Some(found) => Some(self.shrink(workload, &preparation, found)?),
+            None => None,
+        };
+        Ok(Exploration {
+            schedules: searched.schedules,
+            pruned: searched.pruned,
+            restarts: searched.restarts,
+            coverage: searched.coverage,
+            counterexample,
+        })
+    }
+
+    /// As [`Explorer::explore`], but what is found stays as it is.
+    pub(super) fn search<W: Workload>(
+        &self,
+        workload: &W,
+        preparation: &[Request],
+        mut strategy: Box<dyn Strategy>,
+        budget: &mut Budget<'_>,
+    ) -> Result<Searched, ExploreError> {
+        let mut searched = Searched {
             schedules: 0,
             pruned: 0,
             restarts: 0,
             coverage: Coverage::Sampled,
-            counterexample: None,
+            found: None,
         };
         let (mut stage, mut facts) = (None, Facts::new(self.granularity));
         let mut complete = 0;
+        let _quiet = Quiet::begin();
         loop {
             if complete >= budget.schedules || !(budget.go_on)(complete) {
-                return Ok(exploration);
+                return Ok(searched);
             }
             if !strategy.begin() {
-                exploration.coverage = strategy.coverage();
-                return Ok(exploration);
+                searched.coverage = strategy.coverage();
+                return Ok(searched);
             }
-            let mut plan = self.plan(strategy, &preparation, stage.take());
+            let mut plan = self.plan(strategy, preparation, stage.take());
             plan.facts = facts;
+            if workload.needs_trace() {
+                plan.record = Record::Trace;
+            }
             let run = run::run(workload, plan)?;
             facts = run.take_facts();
             let verdict = judge(workload, &run)?;
             if run.end == End::Pruned {
-                exploration.pruned += 1;
+                searched.pruned += 1;
             } else {
-                exploration.schedules += 1;
+                searched.schedules += 1;
                 complete += 1;
             }
             if let Some(violation) = verdict {
-                let found = self.shrink(workload, &preparation, &run, &violation)?;
-                exploration.counterexample = Some(found);
-                return Ok(exploration);
+                searched.found = Some(Broken {
+                    choices: run.choices.clone(),
+                    preemptions: run.preemptions,
+                    violation,
+                });
+                return Ok(searched);
             }
             let Some(back) = run.take_strategy() else {
-                return Ok(exploration);
+                return Ok(searched);
             };
             strategy = back;
             stage = Some(run.into_stage());
             if facts.take_change() && strategy.restart() {
-                exploration.restarts += 1;
-                (exploration.schedules, exploration.pruned) = (0, 0);
+                searched.restarts += 1;
+                (searched.schedules, searched.pruned) = (0, 0);
             }
         }
     }
@@ -376,6 +442,7 @@ impl Explorer {
                 workload: hash,
             });
         }
+        let _quiet = Quiet::begin();
         let replay = Box::new(Replay::new(schedule.choices().to_vec()));
         let mut plan = self.plan(replay, preparation, None);
         plan.record = Record::Changes;
@@ -388,13 +455,14 @@ impl Explorer {
         }
     }
 
-    fn shrink<W: Workload>(
+    /// As short as it can be made.
+    pub(super) fn shrink<W: Workload>(
         &self,
         workload: &W,
         preparation: &[Request],
-        run: &Run<W::Input, W::Output>,
-        violation: &Violation,
+        broken: Broken,
     ) -> Result<Counterexample, ExploreError> {
+        let _quiet = Quiet::begin();
         let mut attempt = |choices: Vec<Choice>| -> Result<Attempt, ExploreError> {
             let mut plan = self.plan(Box::new(Replay::leniently(choices)), preparation, None);
             plan.record = Record::Trace;
@@ -405,11 +473,12 @@ impl Explorer {
                 violation,
             }))
         };
-        let again = attempt(run.choices.clone())?;
-        let again = again.filter(|again| again.choices() == run.choices);
+        let again = attempt(broken.choices.clone())?;
+        let again = again.filter(|again| again.choices() == broken.choices);
         let Some(found) = again else {
             return Err(ExploreError::Diverged(format!(
-                "a schedule broke {violation} once, and then no more"
+                "a schedule broke {} once, and then no more",
+                broken.violation
             )));
         };
         let (found, reruns) = shrink::shrink(found, &mut attempt)?;
@@ -418,8 +487,8 @@ impl Explorer {
         match self.replay(workload, &schedule)? {
             Replayed::Breaks(counterexample) => Ok(Counterexample {
                 shrunk: Some(Shrunk {
-                    preemptions: run.preemptions,
-                    commands: run.choices.len(),
+                    preemptions: broken.preemptions,
+                    commands: broken.choices.len(),
                     reruns,
                 }),
                 ..*counterexample
@@ -431,7 +500,10 @@ impl Explorer {
         }
     }
 
-    fn preparation<W: Workload>(&self, workload: &W) -> Result<Vec<Request>, ExploreError> {
+    pub(super) fn preparation<W: Workload>(
+        &self,
+        workload: &W,
+    ) -> Result<Vec<Request>, ExploreError> {
         if workload.clients() > LANES_MAX {
             return Err(ExploreError::TooManyClients(workload.clients()));
         }
@@ -484,6 +556,7 @@ fn judge<W: Workload>(
 ) -> Result<Option<Violation>, ExploreError> {
     match &run.end {
         End::Complete => Ok(workload.check(run).err()),
+        End::Broken(violation) => Ok(Some(violation.clone())),
         End::Pruned => Ok(None),
         End::Deadlock(who) => Ok(Some(Violation::new(
             "deadlock",
@@ -491,10 +564,17 @@ fn judge<W: Workload>(
         ))),
         End::StepLimit(steps) => Ok(Some(Violation::new(
             "step limit",
-            format!("not at an end after {steps} commands"),
+            format!("not at an end after {steps} commands{}", repeats_of(run)),
         ))),
         End::Panicked(text) => Ok(Some(Violation::new("panic", text.clone()))),
         End::Diverged(how) => Err(ExploreError::Diverged(how.clone())),
         End::Escaped(escape) => Err(ExploreError::Escaped(escape.clone())),
     }
+}
+
+/// What goes round in circles, if the run was recorded.
+fn repeats_of<I, O>(run: &Run<I, O>) -> String {
+    let repeats = run.trace.as_ref().map(|trace| repeats(trace, &run.lanes));
+    let texts = repeats.into_iter().flatten().map(|one| format!("; {one}"));
+    texts.collect()
 }

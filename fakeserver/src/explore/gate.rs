@@ -23,7 +23,7 @@ use super::lane::{LaneState, Replies, Ticket};
 use super::schedule::{Choice, LANES_MAX, Lane};
 use super::strategy::{EnabledBy, Ran, Strategy};
 use super::trace::{Keys, Trace};
-use super::{Faults, ORIGIN};
+use super::{Faults, ORIGIN, Observer, Progress, Violation};
 use crate::clock::Timestamp;
 use crate::footprint::{Audience, SessionState, Static};
 use crate::wire::{Protocol, Request};
@@ -40,6 +40,8 @@ pub(super) enum Stop {
     Diverged(String),
     /// More commands than allowed.
     StepLimit,
+    /// Who looked on says that a property is broken.
+    Broken(Violation),
     /// Nobody goes on, whatever time passes.
     Deadlock(String),
     /// The program left what is under control.
@@ -89,6 +91,14 @@ pub(super) struct GateState {
     pub(super) start: Option<Instant>,
     /// Commands that ran while the gate was open; only kept if asked for.
     pub(super) log: Option<Vec<Request>>,
+    /// Looks at the server after each step.
+    pub(super) observer: Option<Box<dyn Observer>>,
+    /// Told of clients that come to their end.
+    pub(super) progress: Progress,
+    /// Those that have.
+    pub(super) ended: Vec<usize>,
+    /// How many there are.
+    pub(super) clients: usize,
     pub(super) now: Timestamp,
     /// Until when no command runs.
     pub(super) held_until: Option<Duration>,
@@ -126,6 +136,10 @@ impl Gate {
             main_waker: None,
             start: None,
             log: None,
+            observer: None,
+            progress: Progress::default(),
+            ended: Vec::new(),
+            clients: 0,
             now: ORIGIN,
             held_until: None,
             alarm: None,
@@ -277,6 +291,18 @@ impl Gate {
         Poll::Pending
     }
 
+    /// A client came to its end.
+    pub(super) fn ended(&self, client: usize) {
+        let mut state = self.lock();
+        state.ended.push(client);
+        state.progress.made();
+    }
+
+    /// The client of each connection.
+    pub(super) fn clients(&self) -> Vec<usize> {
+        self.lock().lanes.iter().map(|lane| lane.client).collect()
+    }
+
     /// The program left what is under control: nothing of it runs any more.
     pub(super) fn escape(&self, escape: Escape) {
         let waker = {
@@ -322,6 +348,9 @@ impl GateState {
         self.trace = None;
         self.keys = None;
         self.stop = None;
+        self.observer = None;
+        self.ended.clear();
+        self.clients = clients;
         self.now = ORIGIN;
         self.held_until = None;
         self.alarm = None;
@@ -435,6 +464,11 @@ impl GateState {
             one |= client;
         }
         several
+    }
+
+    /// Answers a command that only reads, outside of the schedule.
+    pub(super) fn peek(&mut self, request: &Request) -> RedisResult<Value> {
+        self.backend.peek(request, self.now)
     }
 
     /// Runs commands on a connection of their own, outside of the schedule.

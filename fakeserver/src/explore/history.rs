@@ -59,6 +59,32 @@ pub struct OperationId(usize);
 pub struct Recorder<I, O> {
     clock: Arc<Clock>,
     operations: Arc<Mutex<Vec<Operation<I, O>>>>,
+    failures: Arc<Mutex<Vec<Failure>>>,
+    progress: Progress,
+}
+
+/// A client that came to its end with an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Which.
+    pub client: usize,
+    /// The error's text.
+    pub text: String,
+}
+
+/// Counts operations that returned and clients that came to their end.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(Arc<AtomicU64>);
+
+impl Progress {
+    /// How many so far.
+    pub fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn made(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl<I, O> Clone for Recorder<I, O> {
@@ -66,6 +92,8 @@ impl<I, O> Clone for Recorder<I, O> {
         Recorder {
             clock: Arc::clone(&self.clock),
             operations: Arc::clone(&self.operations),
+            failures: Arc::clone(&self.failures),
+            progress: self.progress.clone(),
         }
     }
 }
@@ -75,6 +103,8 @@ impl<I, O> Default for Recorder<I, O> {
         Recorder {
             clock: Arc::default(),
             operations: Arc::default(),
+            failures: Arc::default(),
+            progress: Progress::default(),
         }
     }
 }
@@ -111,7 +141,28 @@ impl<I, O> Recorder<I, O> {
         if let Some(operation) = operations.get_mut(id.0) {
             operation.returned = Some(self.clock.end());
             operation.output = Some(output);
+            self.progress.made();
         }
+    }
+
+    /// A client came to its end with an error.
+    pub fn fail(&self, client: usize, text: impl Into<String>) {
+        let text = text.into();
+        self.failures().push(Failure { client, text });
+    }
+
+    /// How many operations have returned.
+    pub fn progress(&self) -> Progress {
+        self.progress.clone()
+    }
+
+    fn failures(&self) -> MutexGuard<'_, Vec<Failure>> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The errors with which clients ended; the list is empty afterwards.
+    pub fn take_failures(&self) -> Vec<Failure> {
+        std::mem::take(&mut self.failures())
     }
 
     /// Everything taken down so far; the list is empty afterwards.

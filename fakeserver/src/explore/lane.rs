@@ -29,6 +29,17 @@ pub(super) struct Ticket {
 /// The replies to one write, most of which are one command.
 pub(super) type Replies = SmallVec<[Value; 1]>;
 
+/// What the commands at the gate have in common at a moment.
+pub(super) struct Setting {
+    /// What those would do who wait in a blocking command.
+    pub(super) waiting: SmallVec<[Footprint; 2]>,
+    pub(super) audience: Audience,
+    /// A bit for each client that holds several connections.
+    pub(super) shared: u64,
+    /// Whether the states in between are looked at, so that the order of any two commands that write can be seen.
+    pub(super) observed: bool,
+}
+
 /// A command at the gate.
 #[derive(Debug)]
 pub(super) struct Command {
@@ -124,14 +135,22 @@ impl LaneState {
     }
 
     /// Has what a strategy may ask of the next command at hand.
-    /// `shared` has a bit for each client that holds several connections.
-    pub(super) fn prepare(&mut self, shared: u64, waiting: &[Footprint], audience: Audience) {
-        if !waiting.is_empty() || audience != Audience::Nobody {
+    pub(super) fn prepare(&mut self, setting: &Setting) {
+        let Setting {
+            waiting,
+            audience,
+            shared,
+            observed,
+        } = setting;
+        if !waiting.is_empty() || *audience != Audience::Nobody {
             self.head = None;
         }
         if let (None, Some(command)) = (&self.head, self.queue.front()) {
             let mut footprint = self.session.footprint(&command.own);
-            footprint.surround(waiting, audience);
+            footprint.surround(waiting, *audience);
+            if *observed && footprint.may_write() {
+                footprint.shows_in_states();
+            }
             self.head = Some(Head {
                 footprint,
                 local: self.session.is_local(&command.own),

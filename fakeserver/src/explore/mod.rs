@@ -9,7 +9,10 @@
 //! run, or because a schedule says so.
 //!
 //! # Layout
-//! * [`Explorer`] explores a [`Workload`], whose [`Client`]s open [`Connection`]s through a [`Connector`]
+//! * [`Scenario`]: clients as closures, what must hold, how far to search: what a test says, begun by [`Explorer`]
+//! * [`Spec`], [`Database`], [`Verdict`]: what must hold, for histories and for keys
+//! * [`Recipe`], [`Phase`], [`Report`]: strategies with budgets, and what they have seen
+//! * the layer below: [`Explorer`] explores a [`Workload`], whose [`Client`]s open [`Connection`]s through a [`Connector`]
 //! * [`Exhaustive`], [`RandomWalk`], [`Pct`], [`Pos`], [`Replay`], [`Bytes`]: strategies
 //! * [`Schedule`], [`Trace`], [`Operation`]: a run as data
 //! * [`Counterexample`]: what was found, shrunk and drawn
@@ -23,6 +26,8 @@
 //! that touches more makes the exploration begin anew.
 
 mod backend;
+mod builder;
+mod check;
 mod confirm;
 mod connection;
 mod escape;
@@ -34,6 +39,7 @@ mod gate;
 mod history;
 mod lane;
 mod normal;
+mod quiet;
 pub mod report;
 mod run;
 mod schedule;
@@ -48,6 +54,8 @@ use std::pin::Pin;
 
 use redis::RedisResult;
 
+pub use builder::{Ending, Environment, Keeps, Phase, PhaseReport, Recipe, Report, Scenario};
+pub use check::{Database, Observer, Order, SEARCH_MAX, Serial, Spec, Verdict, search};
 pub use confirm::{ConfirmError, Confirmation, Rehearsal};
 pub use connection::{Connection, Connector};
 pub use escape::Escape;
@@ -56,7 +64,7 @@ pub use explorer::{
 };
 pub use faults::Faults;
 pub use footprints::Footprints;
-pub use history::{Operation, OperationId, Recorder};
+pub use history::{Failure, Operation, OperationId, Progress, Recorder};
 pub use report::ExploreReport;
 pub use run::{End, Run};
 pub use schedule::{Act, Choice, LANES_MAX, Lane, Schedule, ScheduleError, WorkloadHash};
@@ -106,6 +114,17 @@ pub trait Workload: Sync {
         &self,
         client: Client<Self::Input, Self::Output>,
     ) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+    /// Looks at the server after each step, if anybody is to.
+    fn observer(&self, progress: Progress) -> Option<Box<dyn Observer>> {
+        drop(progress);
+        None
+    }
+
+    /// Whether [`Workload::check`] needs the trace, which costs time.
+    fn needs_trace(&self) -> bool {
+        false
+    }
 
     /// Whether a complete run was right.
     ///
@@ -159,5 +178,24 @@ impl<I, O> Client<I, O> {
         let output = call.await;
         self.recorder.end(id, output.clone());
         output
+    }
+
+    /// Marks an operation around a call that can fail: if it does, the operation has not returned, so that a check may take it
+    /// as done or not done.
+    ///
+    /// # Errors
+    /// Those of the call.
+    pub async fn attempt<E>(
+        &self,
+        input: I,
+        call: impl Future<Output = Result<O, E>>,
+    ) -> Result<O, E>
+    where
+        O: Clone,
+    {
+        let id = self.recorder.begin(self.index, input);
+        let output = call.await?;
+        self.recorder.end(id, output.clone());
+        Ok(output)
     }
 }

@@ -9,12 +9,12 @@ use super::connection::Connector;
 use super::escape::Escape;
 use super::facts::Facts;
 use super::gate::Stop;
-use super::history::{Operation, Recorder};
+use super::history::{Failure, Operation, Recorder};
 use super::schedule::Choice;
 use super::stage::Stage;
 use super::strategy::Strategy;
 use super::trace::Trace;
-use super::{Client, Faults, Workload};
+use super::{Client, Database, Faults, Violation, Workload};
 use crate::redis_client::to_reply;
 use crate::remote::snapshot::{self, Snapshot};
 use crate::wire::Request;
@@ -37,6 +37,8 @@ pub enum End {
     Diverged(String),
     /// The program did what is not under control.
     Escaped(Escape),
+    /// A property broke before the end.
+    Broken(Violation),
 }
 
 /// A schedule that has run, and what it left.
@@ -51,6 +53,10 @@ pub struct Run<I, O> {
     pub trace: Option<Trace>,
     /// What the clients marked.
     pub history: Vec<Operation<I, O>>,
+    /// Clients that came to their end with an error.
+    pub failures: Vec<Failure>,
+    /// The client of each lane.
+    pub lanes: Vec<usize>,
     /// Virtual time that passed.
     pub elapsed: Duration,
     stage: Stage,
@@ -82,6 +88,12 @@ impl<I, O> Run<I, O> {
             })
         });
         Ok((snapshot?, state.elapsed()))
+    }
+
+    /// Looks at the keys as the run has left them.
+    pub fn look<T>(&self, look: impl FnOnce(&mut Database<'_>) -> T) -> T {
+        let mut state = self.stage.gate.lock();
+        look(&mut Database::new(&mut |request| state.peek(request)))
     }
 
     /// Runs commands on the server as the run has left it.
@@ -127,6 +139,7 @@ pub(super) fn run<W: Workload>(
     plan: Plan<'_>,
 ) -> RedisResult<Run<W::Input, W::Output>> {
     let mut stage = plan.stage;
+    let recorder = Recorder::default();
     {
         let mut state = stage.gate.lock();
         state.begin(workload.clients());
@@ -144,8 +157,9 @@ pub(super) fn run<W: Workload>(
             ..Trace::default()
         });
         state.strategy = Some(plan.strategy);
+        state.progress = recorder.progress();
+        state.observer = workload.observer(recorder.progress());
     }
-    let recorder = Recorder::default();
     stage.gate.lock().operations = Some(recorder.clock());
     let gate = Arc::clone(&stage.gate);
     let clients = (0..workload.clients()).map(|index| {
@@ -169,13 +183,16 @@ pub(super) fn run<W: Workload>(
         trace.clients = state.clients();
     }
     drop(state);
-    let history = recorder.take();
+    let lanes = stage.gate.clients();
+    let (history, failures) = (recorder.take(), recorder.take_failures());
     Ok(Run {
         end,
         choices,
         preemptions,
         trace,
         history,
+        failures,
+        lanes,
         elapsed,
         stage,
     })
@@ -210,6 +227,7 @@ impl End {
             Stop::Pruned => End::Pruned,
             Stop::Diverged(how) => End::Diverged(how),
             Stop::StepLimit => End::StepLimit(steps_max),
+            Stop::Broken(violation) => End::Broken(violation),
             Stop::Deadlock(who) => End::Deadlock(who),
             Stop::Escaped(escape) => End::Escaped(escape),
         }

@@ -148,6 +148,7 @@ impl Clients {
                     if let Err(error) = ended {
                         return Poll::Ready(failed(index, error, gate));
                     }
+                    gate.ended(index);
                 }
             }
         }
@@ -184,6 +185,6 @@ fn panic_text(error: JoinError) -> String {
     let text = payload
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned());
-    text.or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "panic".to_owned())
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    super::quiet::placed(text.as_deref().unwrap_or("panic"))
 }

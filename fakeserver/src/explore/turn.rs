@@ -9,11 +9,13 @@ use smallvec::SmallVec;
 use super::ORIGIN;
 use super::backend::Link;
 use super::gate::{DEADLOCK_AFTER, Drain, GateState, Stop};
-use super::lane::{Command, LaneState, Wakers};
+use super::lane::{Command, LaneState, Setting, Wakers};
 use super::schedule::{Act, Choice, Lane};
 use super::strategy::{Candidate, Decision, EnabledBy, Head, Marks, Point, Ran, Strategy};
 use super::trace::{Step, changes};
+use super::{Database, Violation};
 use crate::footprint::Footprint;
+use crate::wire::Request;
 
 /// The shortest time that passes: what a timer can tell apart.
 const TICK: Duration = Duration::from_millis(1);
@@ -89,18 +91,31 @@ impl GateState {
         Some(self.take_watch().into_iter().collect())
     }
 
-    /// Which clients wait for the server, and with what.
+    /// Which clients wait, and for what.
     fn who_waits(&self) -> String {
         let waiting = self.lanes.iter().enumerate().filter_map(|(at, lane)| {
-            let name = lane.waiting.as_ref()?.own.name();
-            Some(format!("{} waits in {name}", Lane::new(at)?))
+            let waiting = lane.waiting.as_ref()?;
+            let steps = self.trace.as_ref().map(|trace| &trace.steps);
+            let step = steps.and_then(|steps| steps.get(waiting.step));
+            let name = waiting.own.name().to_owned();
+            let command = step.map_or(name, |step| brief(&step.request));
+            Some(format!("{} waits in {command}", Lane::new(at)?))
         });
-        let waiting: Vec<String> = waiting.collect();
-        if waiting.is_empty() {
-            "clients wait for each other, or for a thread that is not under control".to_owned()
-        } else {
-            waiting.join(", ")
-        }
+        let is_elsewhere = |client: &usize| {
+            let mut lanes = self.lanes.iter();
+            let waits = lanes.any(|lane| lane.client == *client && lane.waiting.is_some());
+            !waits && !self.ended.contains(client)
+        };
+        let clients = 0..self.clients;
+        let elsewhere = clients
+            .filter(is_elsewhere)
+            .filter_map(Lane::new)
+            .map(|lane| {
+                format!(
+                    "{lane} waits for another client, or for a thread that is not under control"
+                )
+            });
+        waiting.chain(elsewhere).collect::<Vec<_>>().join(", ")
     }
 
     /// Runs one command; who can go on because of it. `None` if there is nothing to run.
@@ -113,7 +128,7 @@ impl GateState {
         self.strategy = Some(strategy);
         let stop = match decision? {
             Decision::Take(_) if self.choices.len() >= self.steps_max => Stop::StepLimit,
-            Decision::Take(choice) => return Some(self.perform(choice, elapsed)),
+            Decision::Take(choice) => return Some(self.perform_observed(choice, elapsed)),
             Decision::Prune => Stop::Pruned,
             Decision::Diverged(how) => Stop::Diverged(how),
         };
@@ -121,13 +136,42 @@ impl GateState {
         Some(self.take_watch().into_iter().collect())
     }
 
+    /// Carries out a choice, and has the server looked at if others can see what it did.
+    fn perform_observed(&mut self, choice: Choice, elapsed: Duration) -> Wakers {
+        let head = self.lanes.get(choice.lane.index());
+        let local = head.is_some_and(|lane| lane.head.as_ref().is_some_and(|head| head.local));
+        let mut wakers = self.perform(choice, elapsed);
+        if !local
+            && self.stop.is_none()
+            && let Err(violation) = self.observe()
+        {
+            self.stop = Some(Stop::Broken(violation));
+            wakers.extend(self.take_watch());
+        }
+        wakers
+    }
+
+    fn observe(&mut self) -> Result<(), Violation> {
+        let (backend, now) = (&mut self.backend, self.now);
+        let mut peek = |request: &Request| backend.peek(request, now);
+        match &mut self.observer {
+            Some(observer) => observer.stepped(&mut Database::new(&mut peek)),
+            None => Ok(()),
+        }
+    }
+
     fn decide(&mut self, strategy: &mut dyn Strategy) -> Option<Decision> {
-        let shared = self.clients_with_several_lanes();
-        let waiting = self.waiting_footprints();
+        let observer = self.observer.as_ref();
+        let setting = Setting {
+            waiting: self.waiting_footprints(),
+            audience: self.audience,
+            shared: self.clients_with_several_lanes(),
+            observed: observer.is_some_and(|observer| observer.sees_states()),
+        };
         let mut can_run = 0;
         for state in &mut self.lanes {
             if state.is_enabled() {
-                state.prepare(shared, &waiting, self.audience);
+                state.prepare(&setting);
                 can_run += 1;
             }
         }
@@ -435,4 +479,15 @@ fn world_head(act: Act) -> Head {
         enabled_by: EnabledBy::default(),
         shared: false,
     }
+}
+
+/// A command in a few words.
+fn brief(request: &Request) -> String {
+    const LEN_MAX: usize = 60;
+    let words: Vec<String> = request
+        .words()
+        .take(8)
+        .map(|word| word[..word.len().min(LEN_MAX)].escape_ascii().to_string())
+        .collect();
+    words.join(" ").chars().take(LEN_MAX).collect()
 }

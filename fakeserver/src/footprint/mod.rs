@@ -54,6 +54,10 @@ const ORDER_OF_KEYS: u64 = NO_KEY + 5;
 /// The order of what those hear who listen to events of keys.
 const EVENTS: u64 = NO_KEY + 6;
 
+/// The states between two steps, for whom they are looked at.
+#[cfg(feature = "explore")]
+const STATES: u64 = NO_KEY + 8;
+
 /// Connections, their state and the statistics of what they did.
 const CONNECTIONS: u64 = NO_KEY + 7;
 
@@ -313,6 +317,11 @@ impl Footprint {
 
 #[cfg(feature = "explore")]
 impl Footprint {
+    /// From now on it conflicts with all others of which this was said.
+    pub(crate) fn shows_in_states(&mut self) {
+        self.push(STATES, Part::Write);
+    }
+
     /// That of what empties the script cache.
     pub(crate) fn script_cache() -> Footprint {
         let mut footprint = Footprint::default();

@@ -74,6 +74,25 @@ impl Exhaustive {
         self
     }
 
+    /// The same before its first schedule.
+    pub(in crate::explore) fn afresh(&self) -> Exhaustive {
+        Exhaustive {
+            dependence: self.dependence,
+            preemptions_max: self.preemptions_max,
+            ..Exhaustive::new(self.reduction)
+        }
+    }
+
+    /// Without reductions that change how many commands that others see lie between two operations.
+    pub(in crate::explore) fn keep_steps(mut self) -> Exhaustive {
+        self.reduction = self.reduction.min(Reduction::LocalFirst);
+        self
+    }
+
+    pub(in crate::explore) fn reduction(&self) -> Reduction {
+        self.reduction
+    }
+
     /// How many entries it remembers: alternatives, and clocks of the present schedule.
     pub fn entries_held(&self) -> usize {
         self.nodes.iter().map(Node::held).sum::<usize>() + self.before.held()

@@ -27,6 +27,11 @@ pub struct Pct {
 const FIRST_PRIORITY: u64 = 1 << 32;
 
 impl Pct {
+    /// The same with other draws: its own seed and this one.
+    pub(in crate::explore) fn reseeded(&self, seed: u64) -> Pct {
+        Pct::depths(self.depths.clone()).seed(self.rng.get_seed() ^ seed)
+    }
+
     /// For bugs of this depth.
     pub fn depth(depth: usize) -> Pct {
         Pct::depths(depth..=depth)

@@ -15,6 +15,11 @@ pub struct Pos {
 }
 
 impl Pos {
+    /// The same with other draws: its own seed and this one.
+    pub(in crate::explore) fn reseeded(&self, seed: u64) -> Pos {
+        Pos::new(self.rng.get_seed() ^ seed)
+    }
+
     /// Of this seed.
     pub fn new(seed: u64) -> Pos {
         Pos {

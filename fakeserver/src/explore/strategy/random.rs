@@ -10,6 +10,11 @@ pub struct RandomWalk {
 }
 
 impl RandomWalk {
+    /// The same with other draws: its own seed and this one.
+    pub(in crate::explore) fn reseeded(&self, seed: u64) -> RandomWalk {
+        RandomWalk::new(self.rng.get_seed() ^ seed)
+    }
+
     /// Of this seed.
     pub fn new(seed: u64) -> RandomWalk {
         RandomWalk {
