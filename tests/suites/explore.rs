@@ -5,8 +5,12 @@
     reason = "clients of a test may fail as loudly as its body"
 )]
 
-#[path = "explore/confirming.rs"]
-mod confirming;
+#[path = "explore/bugs.rs"]
+mod bugs;
+#[path = "explore/builder.rs"]
+mod builder;
+#[path = "explore/checks.rs"]
+mod checks;
 #[path = "explore/connections.rs"]
 mod connections;
 #[path = "explore/counter.rs"]
@@ -19,20 +23,16 @@ mod dpor;
 mod elements;
 #[path = "explore/faults.rs"]
 mod faults;
-#[path = "explore/programs.rs"]
-mod programs;
-#[path = "explore/races.rs"]
-mod races;
-#[path = "explore/real_time.rs"]
-mod real_time;
+#[path = "explore/generated.rs"]
+mod generated;
 #[path = "explore/reports.rs"]
 mod reports;
 #[path = "explore/sampling.rs"]
 mod sampling;
 #[path = "explore/script.rs"]
 mod script;
-#[path = "explore/shrinking.rs"]
-mod shrinking;
+#[path = "explore/serial.rs"]
+mod serial;
 #[path = "explore/soundness.rs"]
 mod soundness;
 #[path = "explore/waiting.rs"]
