@@ -11,6 +11,8 @@ mod bugs;
 mod builder;
 #[path = "explore/checks.rs"]
 mod checks;
+#[path = "explore/confirming.rs"]
+mod confirming;
 #[path = "explore/connections.rs"]
 mod connections;
 #[path = "explore/counter.rs"]
@@ -25,6 +27,12 @@ mod elements;
 mod faults;
 #[path = "explore/generated.rs"]
 mod generated;
+#[path = "explore/programs.rs"]
+mod programs;
+#[path = "explore/races.rs"]
+mod races;
+#[path = "explore/real_time.rs"]
+mod real_time;
 #[path = "explore/reports.rs"]
 mod reports;
 #[path = "explore/sampling.rs"]
@@ -33,6 +41,8 @@ mod sampling;
 mod script;
 #[path = "explore/serial.rs"]
 mod serial;
+#[path = "explore/shrinking.rs"]
+mod shrinking;
 #[path = "explore/soundness.rs"]
 mod soundness;
 #[path = "explore/waiting.rs"]

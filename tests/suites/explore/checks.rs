@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fakeserver::explore::{
-    Connection, Coverage, Exhaustive, Explorer, Phase, RandomWalk, Recipe, Reduction, Report,
-    Scenario, Spec, Strategy,
+    Connection, Coverage, Exhaustive, Explorer, Keeps, Phase, RandomWalk, Recipe, Reduction,
+    Report, Scenario, Spec, Strategy,
 };
 use redis::{AsyncCommands, RedisResult, Value, cmd};
 
@@ -234,8 +234,8 @@ impl Recipe for Careless {
         false
     }
 
-    fn strategy(&self, seed: u64, _: bool) -> Box<dyn Strategy> {
-        self.0.strategy(seed, false)
+    fn strategy(&self, seed: u64, _: Keeps) -> Box<dyn Strategy> {
+        self.0.strategy(seed, Keeps::Outcomes)
     }
 }
 
