@@ -166,8 +166,8 @@ fn memory(schedules: usize) {
     }
     let (first, last) = (first.unwrap(), pages());
     println!("{explored} schedules: {first} pages after the first tenth, {last} at the end");
-    // The allocator may round up once more, but a word for each schedule would be a hundred times as much.
-    assert!(last <= first + 16, "memory has grown");
+    // What the allocator sets aside settles late: a few dozen pages. One byte kept for each of a million schedules is 220.
+    assert!(last <= first + 64, "memory has grown");
 }
 
 fn main() {
