@@ -107,7 +107,12 @@ pub(crate) fn explorer() -> Explorer {
 
 #[test]
 fn without_a_retry_a_fault_does_no_harm() {
-    for reduction in [Reduction::None, Reduction::LocalFirst, Reduction::SleepSets] {
+    for reduction in [
+        Reduction::None,
+        Reduction::LocalFirst,
+        Reduction::SleepSets,
+        Reduction::SourceDpor,
+    ] {
         let strategy = Box::new(Exhaustive::new(reduction));
         let exploration = explorer()
             .explore(&Push(Retry::No), strategy, Budget::schedules(100_000))
