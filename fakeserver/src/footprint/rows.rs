@@ -122,12 +122,12 @@ pub(super) fn footprint(row: &Row, request: &Request) -> Footprint {
         }
         // They end what the connection listens to.
         (Group::Connection, "reset" | "quit") => footprint.add(CHANNELS, Access::Write),
-        (Group::Connection, name) if name.starts_with("client") => {
-            if OWN_CLIENT.contains(&row.name()) {
-                return footprint;
-            }
+        // Other subcommands of CLIENT see and close other connections.
+        (Group::Connection, name)
+            if !name.starts_with("client") || OWN_CLIENT.contains(&row.name()) =>
+        {
+            return footprint;
         }
-        (Group::Connection, _) => return footprint,
         (Group::Transactions, "multi" | "discard" | "unwatch" | "exec") => return footprint,
         _ => {}
     }

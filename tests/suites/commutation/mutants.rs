@@ -143,6 +143,6 @@ fn wrong_footprints_are_noticed() {
         let mut check = Check::new(11).with_mutant(mutant);
         let found = check.find(mutant.rows, mutant.with, CASES_MAX);
         assert!(matches!(found, Found::Fault(_)), "{}", mutant.name);
-        println!("{}: after {} cases", mutant.name, check.cases);
+        eprintln!("{}: after {} cases", mutant.name, check.cases);
     }
 }

@@ -142,7 +142,7 @@ impl Check {
                     }
                     let fault = self.try_pair([first, second], &mut tally);
                     if let Some(fault) = &fault {
-                        println!("{fault}");
+                        eprintln!("{fault}");
                     }
                     faults.extend(fault);
                     if faults.len() >= FAULTS_MAX {
@@ -540,7 +540,7 @@ fn commands_whose_footprints_do_not_conflict_commute() {
     match check.all(rounds, step) {
         Found::Fault(fault) => panic!("{fault}"),
         Found::Nothing(tally) => {
-            println!(
+            eprintln!(
                 "{} rows, {} pairs in {} cases; {} pairs in {} cases changed places",
                 check.items.len(),
                 tally.pairs.len(),

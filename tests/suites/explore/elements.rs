@@ -141,7 +141,7 @@ impl Workload for Program {
             // The order of elements is none of the outcome, unless a client has looked.
             match &mut reply {
                 Value::Array(items) if look.starts_with('S') => {
-                    items.sort_by_key(|item| format!("{item:?}"))
+                    items.sort_by_key(|item| format!("{item:?}"));
                 }
                 Value::Array(items) if look.starts_with('H') => {
                     let mut pairs: Vec<_> =
@@ -307,7 +307,7 @@ fn elements_lose_no_outcome_of_random_programs() {
         }
     }
     assert!(sums[2] < sums[1] && sums[1] < sums[0], "{sums:?}");
-    println!("{sums:?}");
+    eprintln!("{sums:?}");
 }
 
 /// Commits as the store made them that this one began as: a number is drawn, the state is read under WATCH, and written with a
@@ -352,12 +352,13 @@ fn commits_to_executions_of_their_own_no_longer_meet_in_a_shared_hash() {
     assert_eq!((some, plain.schedules), (all, 70));
 }
 
-/// 3! orders of the INCRs; 3! of the EXECs, in front of which the reads of the second client have 3 places, of the third 6.
+/// With `ELEMENT_PROGRAMS`, which asks for more than a moment, three on one execution too: 3! orders of the INCRs; 3! of the
+/// EXECs, in front of which the reads of the second client have 3 places, of the third 6.
 #[test]
-#[ignore = "takes long"]
-fn three_commits_to_one_execution_have_648_classes() {
-    assert_eq!(both(&commits(3, 1)), [648, 648]);
-    let [keys, elements] = both(&commits(3, 2));
-    assert!(elements < keys);
-    println!("three commits to two executions: {keys} by keys, {elements} by elements");
+fn three_commits_of_which_two_meet_have_fewer_classes_by_elements() {
+    // As two on one execution; by keys the third EXEC has three places among the two.
+    assert_eq!(both(&commits(3, 2)), [36, 12]);
+    if std::env::var_os("ELEMENT_PROGRAMS").is_some() {
+        assert_eq!(both(&commits(3, 1)), [648, 648]);
+    }
 }
