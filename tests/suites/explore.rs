@@ -25,6 +25,8 @@ mod dpor;
 mod elements;
 #[path = "explore/faults.rs"]
 mod faults;
+#[path = "explore/gates.rs"]
+mod gates;
 #[path = "explore/generated.rs"]
 mod generated;
 #[path = "explore/programs.rs"]

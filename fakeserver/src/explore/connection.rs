@@ -35,7 +35,7 @@ impl Connection {
         poll_fn(|cx| self.gate.poll_push(self.lane, self.epoch, cx)).await
     }
 
-    fn exchange<I>(&self, requests: I) -> Exchange<'_, I> {
+    pub(super) fn exchange<I>(&self, requests: I) -> Exchange<'_, I> {
         Exchange {
             connection: self,
             requests: Some(requests),
@@ -52,6 +52,10 @@ impl Connection {
         let text = escape.to_string();
         self.gate.escape(escape);
         Err((ErrorKind::Client, "not under control", text).into())
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.gate.is_open(self.lane, self.epoch)
     }
 }
 
@@ -147,7 +151,7 @@ impl fmt::Debug for Connector {
 }
 
 /// A write and the wait for its replies.
-struct Exchange<'c, I> {
+pub(super) struct Exchange<'c, I> {
     connection: &'c Connection,
     requests: Option<I>,
     ticket: Option<Ticket>,
@@ -199,7 +203,7 @@ fn requests_of(pipeline: &Pipeline) -> Vec<Request> {
 }
 
 /// A command's words.
-fn request_of(command: &Cmd) -> Request {
+pub(super) fn request_of(command: &Cmd) -> Request {
     let words = command.args_iter().map(|word| match word {
         Arg::Simple(word) => word,
         // A cursor argument stands for the number that an iteration begins with.

@@ -48,6 +48,14 @@ impl Escape {
         }
     }
 
+    /// A client's code on a thread does what the explorer cannot put in order.
+    pub(super) fn of_client(what: String, progress: String) -> Escape {
+        Escape {
+            what,
+            place: progress,
+        }
+    }
+
     /// What a client's panic says, if it is about a socket, a process or a signal.
     pub(super) fn of_panic(client: usize, text: &str, progress: &str) -> Option<Escape> {
         NO_IO.iter().any(|sign| text.contains(sign)).then(|| Escape {

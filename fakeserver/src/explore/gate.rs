@@ -152,6 +152,11 @@ impl Gate {
         }
     }
 
+    /// The calling thread is a client's, and runs only while the thread of all clients waits for it.
+    pub(super) fn adopt_thread(&self) {
+        THREAD.with(|number| number.set(self.thread));
+    }
+
     /// Whether the caller runs on the thread of the clients.
     pub(super) fn is_on_its_thread(&self) -> bool {
         this_thread() == self.thread
@@ -187,6 +192,11 @@ impl Gate {
         waker: &Waker,
     ) -> RedisResult<(Ticket, bool)> {
         self.lock().send(lane, epoch, requests, waker)
+    }
+
+    /// Runs a command at once that is no step of the schedule, since only its own connection is concerned with it.
+    pub(super) fn pass(&self, lane: Lane, epoch: u64, request: &Request) -> RedisResult<Value> {
+        self.lock().pass(lane, epoch, request)
     }
 
     /// The replies, once they are all there.
@@ -232,6 +242,13 @@ impl Gate {
             state_of_lane.held = false;
             state.close_if_released(lane);
         }
+    }
+
+    /// Whether a connection has not been lost.
+    pub(super) fn is_open(&self, lane: Lane, epoch: u64) -> bool {
+        let state = self.lock();
+        let lane = state.lanes.get(lane.index());
+        lane.is_some_and(|lane| lane.link.is_some() && lane.epoch == epoch)
     }
 
     /// A run begins, now.
@@ -401,6 +418,25 @@ impl GateState {
         Ok((ticket, is_open || is_empty))
     }
 
+    fn pass(&mut self, lane: Lane, epoch: u64, request: &Request) -> RedisResult<Value> {
+        let state = self.lanes.get(lane.index()).ok_or_else(closed)?;
+        let link = state
+            .link
+            .filter(|_| state.epoch == epoch && state.is_idle());
+        let link = link.ok_or_else(closed)?;
+        if let Some(log) = &mut self.log {
+            log.push(request.clone());
+        }
+        self.backend.submit(link, request.clone(), self.now);
+        let mut answer = None;
+        while let Some((whose, reply)) = self.backend.poll() {
+            if whose == link {
+                answer = Some(reply);
+            }
+        }
+        answer.ok_or_else(closed)
+    }
+
     fn open(&mut self, client: usize, protocol: Protocol) -> RedisResult<(Lane, u64)> {
         let free =
             |lane: &LaneState| lane.client == client && lane.link.is_none() && lane.is_idle();
@@ -534,13 +570,14 @@ pub(super) enum Drain {
     Reached,
 }
 
+thread_local! {
+    static THREAD: Cell<u64> = const { Cell::new(0) };
+}
+
 /// The number of the calling thread.
 fn this_thread() -> u64 {
     static THREADS: AtomicU64 = AtomicU64::new(0);
-    thread_local! {
-        static NUMBER: Cell<u64> = const { Cell::new(0) };
-    }
-    NUMBER.with(|number| {
+    THREAD.with(|number| {
         if number.get() == 0 {
             number.set(THREADS.fetch_add(1, Ordering::Relaxed) + 1);
         }

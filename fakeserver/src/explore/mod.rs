@@ -36,6 +36,7 @@ mod facts;
 mod faults;
 mod footprints;
 mod gate;
+mod gates;
 mod history;
 mod lane;
 mod normal;
@@ -64,6 +65,7 @@ pub use explorer::{
 };
 pub use faults::Faults;
 pub use footprints::Footprints;
+pub use gates::{BlockingClient, BlockingConnection, BlockingConnector, OnThread, Stream};
 pub use history::{Failure, Operation, OperationId, Progress, Recorder};
 pub use report::ExploreReport;
 pub use run::{End, Run};
