@@ -10,27 +10,12 @@ use std::process::{Command, Output, Stdio};
 
 use fakeserver::sweep::Report;
 
-/// A program for bash: `ask WORDS...` sends an inline command and sets `reply` to its answer.
-const CLIENT: &str = r#"
-exec 3<>"/dev/tcp/$REDIS_HOST/$REDIS_PORT"
-ask() {
-    printf '%s\r\n' "$*" >&3
-    IFS= read -r reply <&3 || exit 3
-    reply=${reply%$'\r'}
-    case $reply in
-        '$-1') ;;
-        '$'*) IFS= read -r reply <&3; reply=${reply%$'\r'} ;;
-    esac
-}
-"#;
+#[path = "support/bash.rs"]
+mod bash;
+
+use bash::program;
 
 const BUY: &str = "ask GET stock; if [ \"$reply\" -gt 0 ]; then ask SET stock $((reply - 1)); echo bought; else echo sold out; fi";
-
-fn program(script: &str) -> Vec<String> {
-    ["bash", "-c", &format!("{CLIENT}{script}")]
-        .map(str::to_owned)
-        .to_vec()
-}
 
 /// Sweeps with these options and programs.
 fn sweep(options: &[&str], programs: &[&str]) -> Output {

@@ -225,6 +225,9 @@ impl Labels {
             let letter = match role {
                 Role::A => "A",
                 Role::B => "B",
+                Role::C => "C",
+                Role::D => "D",
+                Role::E => "E",
                 Role::Setup => "S",
                 Role::After => "Z",
             };

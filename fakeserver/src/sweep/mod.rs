@@ -11,10 +11,12 @@
 //! * `conductor.rs`: one run; `doors.rs`, `program.rs`: the programs and their connections; `upstream.rs`: the server
 //! * `search.rs`: which schedules there are, which of them can matter, and what is right
 //! * `labels.rs`, `outcome.rs`, `rules.rs`: outcomes that can be compared
+//! * `interleave/`: [`Explore`], schedules with several preemptions of up to five programs
 //! * `cause.rs`, `repair/`: who is to blame, and what would help; `text.rs`, `html/`: the report
 //!
 //! # What it does not do
-//! Two preemptions, three programs, and what programs do to each other other than through the server.
+//! What programs do to each other other than through the server. A sweep has two programs and one preemption; beyond that
+//! [`Sweep::explore`] goes.
 
 mod atoms;
 mod builder;
@@ -22,6 +24,7 @@ mod cause;
 mod conductor;
 mod doors;
 mod html;
+mod interleave;
 mod labels;
 mod outcome;
 mod polls;
@@ -53,12 +56,13 @@ use serde::Serialize;
 use thiserror::Error;
 
 pub use builder::{Replayed, Sweep};
+pub use interleave::{Choice, Explore, Fate, Interleaving, InterleavingError, Strategy};
 pub use outcome::Compare;
 pub use program::{HostError, LaunchError};
 pub use report::Report;
 pub use schedule::{Act, Kind, Role, Schedule, ScheduleError};
 
-use report::Ending;
+use report::{Ending, Shown};
 
 /// Why a sweep could not be done.
 #[derive(Debug, Error)]
@@ -67,6 +71,12 @@ pub enum SweepError {
     /// There is nothing to sweep.
     #[error("there is no program to sweep")]
     NoProgram,
+    /// There is nothing to explore.
+    #[error("there is one program only: nothing can come between its commands")]
+    OneProgram,
+    /// A schedule that is not possible.
+    #[error("the schedule is not one of these programs, or they do something else each time: {0}")]
+    Diverged(String),
     /// A program cannot be started.
     #[error(transparent)]
     Launch(#[from] LaunchError),
@@ -164,11 +174,12 @@ impl fmt::Display for Replayed {
                 )?,
             }
         }
-        for (name, ending) in [
-            ("a", &self.outcome.a),
-            ("b", &self.outcome.b),
-            ("after", &self.outcome.after),
-        ] {
+        let Shown {
+            a, b, more, after, ..
+        } = &self.outcome;
+        let more = more.iter().map(|(name, end)| (name.as_str(), Some(end)));
+        let ends = [("a", a.as_ref()), ("b", b.as_ref())].into_iter();
+        for (name, ending) in ends.chain(more).chain([("after", after.as_ref())]) {
             if let Some(Ending { status, output }) = ending {
                 writeln!(f, "{name}: status {status}, output {output:?}")?;
             }

@@ -97,6 +97,11 @@ impl Outcome {
         Shown {
             a: ending(Role::A),
             b: ending(Role::B),
+            more: Role::PROGRAMS
+                .into_iter()
+                .skip(2)
+                .filter_map(|role| Some((role.name().to_owned(), ending(role)?)))
+                .collect(),
             after: ending(Role::After),
             keys: keys.collect(),
             labels: self.labels.iter().cloned().collect(),

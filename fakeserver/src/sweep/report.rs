@@ -54,6 +54,9 @@ pub struct Programs {
     pub a: Vec<String>,
     /// The one that runs meanwhile.
     pub b: Option<Vec<String>>,
+    /// Further programs, `c` and so on, where more than two were explored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<Vec<String>>,
     /// What ran before everything.
     pub setup: Option<Vec<String>>,
     /// What runs at the end of each run.
@@ -76,6 +79,9 @@ pub struct Shown {
     pub a: Option<Ending>,
     /// How B ended.
     pub b: Option<Ending>,
+    /// How further programs ended, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub more: BTreeMap<String, Ending>,
     /// How the program behind all runs ended.
     pub after: Option<Ending>,
     /// The key space, by database and key.
@@ -166,7 +172,7 @@ pub struct Finding {
 /// One command that the server saw, or something that happened to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownStep {
-    /// `a`, `b`, `after`, or `server` for what the schedule did.
+    /// `a` to `e`, `after`, or `server` for what the schedule did.
     pub role: String,
     /// Which of the program's connections, from 1; 0 for the server.
     pub connection: usize,

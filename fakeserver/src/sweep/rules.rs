@@ -166,7 +166,7 @@ impl Rules {
         scope: Scope,
     ) -> Vec<Mismatch> {
         let mut found = Vec::new();
-        for role in [Role::A, Role::B, Role::After] {
+        for role in Role::PROGRAMS.into_iter().chain([Role::After]) {
             if scope != (Scope::Remains { of: role }) {
                 self.compare_ends(role, left.end(role), right.end(role), &mut found);
             }

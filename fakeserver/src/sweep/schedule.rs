@@ -14,22 +14,47 @@ pub enum Role {
     A,
     /// The second program.
     B,
+    /// The third program, where more than two are explored.
+    C,
+    /// The fourth.
+    D,
+    /// The fifth.
+    E,
     /// What runs at the end of each run.
     After,
 }
 
 impl Role {
     /// All of them.
-    pub const ALL: [Role; 4] = [Role::Setup, Role::A, Role::B, Role::After];
+    pub const ALL: [Role; 7] = [
+        Role::Setup,
+        Role::A,
+        Role::B,
+        Role::C,
+        Role::D,
+        Role::E,
+        Role::After,
+    ];
 
-    /// `setup`, `a`, `b` or `after`.
+    /// The programs that are run side by side: a sweep has the first two of them.
+    pub const PROGRAMS: [Role; 5] = [Role::A, Role::B, Role::C, Role::D, Role::E];
+
+    /// `setup`, `a` to `e`, or `after`.
     pub const fn name(self) -> &'static str {
         match self {
             Role::Setup => "setup",
             Role::A => "a",
             Role::B => "b",
+            Role::C => "c",
+            Role::D => "d",
+            Role::E => "e",
             Role::After => "after",
         }
+    }
+
+    /// Whether it is one of the programs that run side by side.
+    pub(crate) fn is_program(self) -> bool {
+        Role::PROGRAMS.contains(&self)
     }
 
     /// The other of the two programs.
@@ -52,6 +77,9 @@ impl fmt::Display for Role {
             Role::Setup => "the setup",
             Role::A => "A",
             Role::B => "B",
+            Role::C => "C",
+            Role::D => "D",
+            Role::E => "E",
             Role::After => "the program after",
         })
     }

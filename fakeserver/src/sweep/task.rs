@@ -36,11 +36,10 @@ impl Sweep {
         runtime.block_on(work)
     }
 
-    pub(super) async fn sweep(
+    /// Opens the doors and runs the setup; also the server to confirm on.
+    pub(super) async fn begin(
         &self,
-        only: Option<Schedule>,
-    ) -> Result<(Report, Option<(Vec<ShownStep>, Shown)>), SweepError> {
-        let began = Instant::now();
+    ) -> Result<(Search, Option<(RemoteSource, String)>), SweepError> {
         let wall = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
@@ -65,6 +64,15 @@ impl Sweep {
         search.is_symmetric |= self.is_symmetric;
         let remote = self.remote()?;
         search.set_up().await?;
+        Ok((search, remote))
+    }
+
+    pub(super) async fn sweep(
+        &self,
+        only: Option<Schedule>,
+    ) -> Result<(Report, Option<(Vec<ShownStep>, Shown)>), SweepError> {
+        let began = Instant::now();
+        let (mut search, remote) = self.begin().await?;
         search.run_serially().await?;
         let (candidates, replayed) = match only {
             None => (search.explore(&self.kinds).await?, None),
@@ -121,7 +129,7 @@ impl Sweep {
         if candidates.is_empty() {
             return Ok(candidates);
         }
-        search.refresh().await?;
+        search.refresh(search.serial_orders()).await?;
         let mut kept = Vec::new();
         for candidate in candidates {
             let schedule = candidate.schedule;
@@ -189,6 +197,11 @@ impl Sweep {
 
     /// A command that runs a schedule again; empty for programs that no command line names.
     pub(super) fn replay_command(&self, search: &Search, schedule: Schedule) -> String {
+        self.command_to(search, "sweep", &schedule.to_string())
+    }
+
+    /// The same for a task of the program's and a schedule as text.
+    pub(super) fn command_to(&self, search: &Search, task: &str, schedule: &str) -> String {
         if self.command_line.is_empty() {
             return String::new();
         }
@@ -196,7 +209,7 @@ impl Sweep {
         let words = self.command_line.iter().map(|word| shell_word(word));
         let words = words.collect::<Vec<_>>().join(" ");
         format!(
-            "fakeserver sweep --replay {schedule} --clock {clock} --seed {} {words}",
+            "fakeserver {task} --replay {schedule} --clock {clock} --seed {} {words}",
             self.seed
         )
     }
@@ -229,6 +242,11 @@ impl Sweep {
             programs: Programs {
                 a: words(Role::A).unwrap_or_default(),
                 b: words(Role::B),
+                more: Role::PROGRAMS
+                    .into_iter()
+                    .skip(2)
+                    .filter_map(words)
+                    .collect(),
                 setup: words(Role::Setup),
                 after: words(Role::After),
             },

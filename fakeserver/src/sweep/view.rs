@@ -1,7 +1,7 @@
 //! What the text and the page show alike: the picture of the steps, and where outcomes differ.
 
 use crate::report::picture::{Access, Lane, Mark, Picture, Step};
-use crate::sweep::report::{Difference, Ending, Finding, Programs, Shown, ShownKey, ShownStep};
+use crate::sweep::report::{Difference, Finding, Programs, Shown, ShownKey, ShownStep};
 
 /// Other schedules with the same outcome that are named.
 const ALSO_COUNT_MAX: usize = 8;
@@ -14,9 +14,6 @@ const ROWS_AROUND: usize = 3;
 
 /// A program with more connections than this has one lane for all of them.
 const LANES_PER_ROLE_MAX: usize = 3;
-
-/// Who may have a column of its own, in order.
-const COLUMNS: [&str; 3] = ["a", "b", "after"];
 
 /// What has a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +114,9 @@ fn role_class(role: &str) -> &'static str {
     match role {
         "a" => "role-a",
         "b" => "role-b",
+        "c" => "role-c",
+        "d" => "role-d",
+        "e" => "role-e",
         _ => "role-after",
     }
 }
@@ -126,6 +126,9 @@ fn program_of(role: &str, programs: &Programs) -> String {
     let words = match role {
         "a" => Some(&programs.a),
         "b" => programs.b.as_ref(),
+        "c" => programs.more.first(),
+        "d" => programs.more.get(1),
+        "e" => programs.more.get(2),
         _ => programs.after.as_ref(),
     };
     words.map(|words| words.join(" ")).unwrap_or_default()
@@ -183,11 +186,17 @@ pub(crate) fn told_cause(finding: &Finding) -> Option<String> {
     ))
 }
 
+/// Who may have a column of its own, in order.
+pub(crate) const COLUMNS: [&str; 6] = ["a", "b", "c", "d", "e", "after"];
+
 /// `A` for `a`; `the schedule` for the server.
 pub(crate) fn role_name(role: &str) -> &str {
     match role {
         "a" => "A",
         "b" => "B",
+        "c" => "C",
+        "d" => "D",
+        "e" => "E",
         "server" => "the schedule",
         other => other,
     }
@@ -245,8 +254,7 @@ pub(crate) fn comparison(finding: &Finding) -> Comparison {
     let mut orders: Vec<(String, &Shown)> = Vec::new();
     for reference in &finding.expected {
         let known = orders.iter_mut().find(|(_, outcome)| {
-            endings(outcome).map(|(_, fact)| fact)
-                == endings(&reference.outcome).map(|(_, fact)| fact)
+            endings(outcome) == endings(&reference.outcome)
                 && outcome.keys == reference.outcome.keys
         });
         match known {
@@ -315,17 +323,23 @@ fn compare_keys(comparison: &mut Comparison, finding: &Finding, orders: &[(Strin
 }
 
 /// What can be said of the programs' ends, always in the same order.
-pub(crate) fn endings(outcome: &Shown) -> [(&'static str, Option<String>); 6] {
-    let status = |ending: &Option<Ending>| ending.as_ref().map(|ending| ending.status.to_string());
-    let output = |ending: &Option<Ending>| ending.as_ref().map(|ending| quoted(&ending.output));
-    [
-        ("status of A", status(&outcome.a)),
-        ("output of A", output(&outcome.a)),
-        ("status of B", status(&outcome.b)),
-        ("output of B", output(&outcome.b)),
-        ("status of after", status(&outcome.after)),
-        ("output of after", output(&outcome.after)),
-    ]
+pub(crate) fn endings(outcome: &Shown) -> Vec<(String, Option<String>)> {
+    let of = |role: &&str| match *role {
+        "a" => outcome.a.as_ref(),
+        "b" => outcome.b.as_ref(),
+        "after" => outcome.after.as_ref(),
+        more => outcome.more.get(more),
+    };
+    let told = |role: &&str| {
+        let (name, ending) = (role_name(role), of(role));
+        let status = ending.map(|ending| ending.status.to_string());
+        let output = ending.map(|ending| quoted(&ending.output));
+        [
+            (format!("status of {name}"), status),
+            (format!("output of {name}"), output),
+        ]
+    };
+    COLUMNS.iter().flat_map(told).collect()
 }
 
 fn quoted(output: &str) -> String {

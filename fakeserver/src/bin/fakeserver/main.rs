@@ -1,6 +1,10 @@
 //! The standalone server, for tests in any language.
 
 #[cfg(unix)]
+mod explore;
+#[cfg(unix)]
+mod programs;
+#[cfg(unix)]
 mod sweep;
 
 use std::io::{self, Read, Write};
@@ -68,13 +72,17 @@ struct Options {
 enum Task {
     /// Run two programs under every schedule with one preemption or one fault, and report what no serial order gives.
     Sweep(Box<sweep::SweepOptions>),
+    /// Run two to five programs under schedules with several preemptions, and report what no serial order gives.
+    Explore(Box<explore::ExploreOptions>),
 }
 
 fn main() -> ExitCode {
     let options = Options::parse();
     #[cfg(unix)]
-    if let Some(Task::Sweep(options)) = options.task {
-        return sweep::run(&options);
+    match options.task {
+        Some(Task::Sweep(options)) => return sweep::run(&options),
+        Some(Task::Explore(options)) => return explore::run(&options),
+        None => {}
     }
     let seed = options.seed.unwrap_or_else(random_seed);
     let mut config = Config::default();

@@ -141,13 +141,14 @@ impl Conductor<'_> {
         let changes = self.upstream.changes();
         self.actor(current).waits_since = Some(changes);
         let other = match self.turns.front() {
-            Some(Turn::Run(other @ (Role::A | Role::B))) => Some(*other),
+            _ if self.steer.is_some() && current.is_program() => self.steered_rival(current)?,
+            Some(Turn::Run(other)) if other.is_program() => Some(*other),
             _ => self.suspended.iter().copied().rev().find(|role| {
                 let actor = &self.actors[role.index()];
                 actor.is_live() && actor.waits_since != Some(changes)
             }),
         };
-        let Some(other) = other.filter(|_| matches!(current, Role::A | Role::B)) else {
+        let Some(other) = other.filter(|_| current.is_program()) else {
             return Ok(false);
         };
         self.actor(current).polls.clear();

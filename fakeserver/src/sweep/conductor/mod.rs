@@ -2,6 +2,7 @@
 
 mod acts;
 mod exchange;
+mod steered;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -14,6 +15,7 @@ use crate::footprint::{Audience, SessionState, Static};
 use crate::remote::snapshot::{self, Snapshot};
 use crate::sweep::SweepError;
 use crate::sweep::doors::{ConnectionId, Event};
+use crate::sweep::interleave::{Choice, Steer};
 use crate::sweep::polls::Polls;
 use crate::sweep::program::{Ended, HostError, Program, Running, start};
 use crate::sweep::report::{Ending, Status};
@@ -147,6 +149,10 @@ pub(super) struct Conductor<'a> {
     actors: [Actor; Role::ALL.len()],
     turns: VecDeque<Turn>,
     schedule: Option<Schedule>,
+    /// Who says who goes on, if that is not only the schedule.
+    steer: Option<&'a mut dyn Steer>,
+    /// What it has said for the next command.
+    granted: Option<Choice>,
     current: Option<Role>,
     /// Programs that wait for their turn to go on.
     suspended: Vec<Role>,
@@ -164,6 +170,7 @@ impl<'a> Conductor<'a> {
         stage: &'a mut Stage,
         upstream: &'a mut dyn Upstream,
         plan: &Plan,
+        steer: Option<&'a mut dyn Steer>,
     ) -> Conductor<'a> {
         let run = stage.next_run();
         let now = Instant::now();
@@ -178,6 +185,8 @@ impl<'a> Conductor<'a> {
             actors: Default::default(),
             turns: plan.turns.iter().copied().collect(),
             schedule: plan.interruption,
+            steer,
+            granted: None,
             current: None,
             suspended: Vec::new(),
             free: false,
@@ -210,7 +219,7 @@ impl<'a> Conductor<'a> {
                 continue;
             }
             if self.has_ended(current) {
-                self.hand_over(current);
+                self.hand_over(current)?;
                 continue;
             }
             if Instant::now() >= self.ends_at || self.ran.steps.len() >= STEPS_MAX {
@@ -233,7 +242,8 @@ impl<'a> Conductor<'a> {
     /// Starts what takes long to start, so that it is there when its turn comes.
     fn start_early(&mut self) -> Result<(), SweepError> {
         for turn in self.turns.clone() {
-            if let Turn::Run(role @ (Role::A | Role::B)) = turn
+            if let Turn::Run(role) = turn
+                && role.is_program()
                 && let Some(program) = self.stage.program(role)
                 && program.is_slow_to_start()
             {
@@ -258,6 +268,11 @@ impl<'a> Conductor<'a> {
 
     /// Begins what is next; false if nothing is.
     fn take_turn(&mut self) -> Result<bool, SweepError> {
+        if self.steer.is_some()
+            && matches!(self.turns.front(), Some(Turn::Run(role)) if role.is_program())
+        {
+            return self.take_steered_turn();
+        }
         match self.turns.pop_front() {
             None => return Ok(false),
             Some(Turn::Run(role)) => {
@@ -291,17 +306,22 @@ impl<'a> Conductor<'a> {
     }
 
     /// The current program has ended: whoever was suspended last goes on.
-    fn hand_over(&mut self, ended: Role) {
+    fn hand_over(&mut self, ended: Role) -> Result<(), SweepError> {
         self.current = None;
         self.suspended.retain(|role| *role != ended);
+        self.granted.take_if(|choice| choice.role == ended);
+        if self.steer.is_some() && ended.is_program() && self.take_steered_turn()? {
+            return Ok(());
+        }
         while let Some(role) = self.suspended.pop() {
             if self.actor(role).is_live() {
                 self.current = Some(role);
                 self.active_at = Instant::now();
                 self.actor(role).waits_since = None;
-                return;
+                break;
             }
         }
+        Ok(())
     }
 
     /// Runs the next command that may run, or interrupts; false if nothing is there to be done.
@@ -320,6 +340,9 @@ impl<'a> Conductor<'a> {
         {
             self.ran.interrupted = true;
             self.interrupt(schedule, id)?;
+            return Ok(true);
+        }
+        if is_visible && role == current && !self.free && !self.may_go_on(role, id)? {
             return Ok(true);
         }
         self.execute(id, is_visible);

@@ -68,6 +68,9 @@ fn programs(out: &mut String, programs: &Programs) {
     let listed = [
         ("A", Some(&programs.a)),
         ("B", programs.b.as_ref()),
+        ("C", programs.more.first()),
+        ("D", programs.more.get(1)),
+        ("E", programs.more.get(2)),
         ("setup", programs.setup.as_ref()),
         ("after", programs.after.as_ref()),
     ];

@@ -170,7 +170,7 @@ pub(super) fn whole(out: &mut String, outcome: &Shown) {
     };
     for (name, value) in endings(outcome) {
         if let Some(value) = value {
-            row(name, &value);
+            row(&name, &value);
         }
     }
     for key in &outcome.keys {

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use crate::clock::Timestamp;
 use crate::sweep::SweepError;
 use crate::sweep::conductor::{Conductor, Plan, Ran, Turn};
+use crate::sweep::interleave::Steer;
 use crate::sweep::labels::{Habits, Labels};
 use crate::sweep::outcome::Outcome;
 use crate::sweep::program::Program;
@@ -161,7 +162,7 @@ impl Search {
     }
 
     /// The orders in which the programs run one after the other, and A alone.
-    fn serial_orders(&self) -> Vec<Vec<Turn>> {
+    pub(in crate::sweep) fn serial_orders(&self) -> Vec<Vec<Turn>> {
         if self.has_b() {
             vec![vec![A], vec![A, B], vec![B, A]]
         } else {
@@ -175,7 +176,7 @@ impl Search {
             return Ok(());
         }
         let turns = vec![Turn::Run(Role::Setup)];
-        let ran = self.run_on_new_server(turns, None).await?;
+        let ran = self.run_on_new_server(turns, None, None).await?;
         if !ran.status(Role::Setup).is_some_and(Status::is_success) {
             return Err(SweepError::Setup(ran.complaint.unwrap_or_default()));
         }
@@ -189,8 +190,18 @@ impl Search {
 
     /// Runs the serial orders twice each, and learns what differs between equal runs.
     pub(super) async fn run_serially(&mut self) -> Result<(), SweepError> {
+        self.run_twice(self.serial_orders()).await?;
+        self.reference(&[]).await?;
+        Ok(())
+    }
+
+    /// Runs these orders twice each, and learns what differs between equal runs.
+    pub(in crate::sweep) async fn run_twice(
+        &mut self,
+        orders: Vec<Vec<Turn>>,
+    ) -> Result<(), SweepError> {
         let mut twins = Vec::new();
-        for turns in self.serial_orders() {
+        for turns in orders {
             let one = self.counted("serial", turns.clone(), None).await?;
             refuse_broken_programs(&one)?;
             if one.stuck {
@@ -207,7 +218,6 @@ impl Search {
             let (one, other) = (self.outcome(&one), self.outcome(&other));
             self.rules.learn(&one, &other);
         }
-        self.reference(&[]).await?;
         Ok(())
     }
 
@@ -239,7 +249,7 @@ impl Search {
             return Ok(());
         }
         let is_endless = |role: &Role| matches!(ran.status(*role), Some(Status::Other(_)));
-        let role = [Role::A, Role::B].into_iter().find(is_endless);
+        let role = Role::PROGRAMS.into_iter().find(is_endless);
         Err(SweepError::Endless {
             role: role.unwrap_or(Role::A),
             order: order_text(turns),
@@ -263,8 +273,8 @@ impl Search {
     }
 
     /// Runs what was kept once more, and learns from what has changed since.
-    pub(super) async fn refresh(&mut self) -> Result<(), SweepError> {
-        for turns in self.serial_orders() {
+    pub(super) async fn refresh(&mut self, orders: Vec<Vec<Turn>>) -> Result<(), SweepError> {
+        for turns in orders {
             let Some(old) = self.references.get(&turns).cloned() else {
                 continue;
             };
@@ -283,11 +293,9 @@ impl Search {
         interruption: Option<Schedule>,
     ) -> Result<Ran, SweepError> {
         *self.runs.entry(purpose).or_default() += 1;
-        let mut turns = turns;
-        if self.stage.program(Role::After).is_some() {
-            turns.push(Turn::Run(Role::After));
-        }
-        let ran = self.run_on_new_server(turns, interruption).await?;
+        let ran = self
+            .run_on_new_server(self.with_after(turns), interruption, None)
+            .await?;
         for label in &ran.labels {
             let note = match interruption {
                 Some(schedule) => format!("{label} in {schedule}"),
@@ -298,17 +306,39 @@ impl Search {
         Ok(ran)
     }
 
+    /// Runs programs side by side; who goes on is asked at each crossing.
+    pub(in crate::sweep) async fn steered(
+        &mut self,
+        purpose: &'static str,
+        turns: Vec<Turn>,
+        steer: &mut dyn Steer,
+    ) -> Result<Ran, SweepError> {
+        *self.runs.entry(purpose).or_default() += 1;
+        self.run_on_new_server(self.with_after(turns), None, Some(steer))
+            .await
+    }
+
+    fn with_after(&self, mut turns: Vec<Turn>) -> Vec<Turn> {
+        if self.stage.program(Role::After).is_some() {
+            turns.push(Turn::Run(Role::After));
+        }
+        turns
+    }
+
     async fn run_on_new_server(
         &mut self,
         turns: Vec<Turn>,
         interruption: Option<Schedule>,
+        steer: Option<&mut dyn Steer>,
     ) -> Result<Ran, SweepError> {
         let mut server = self.source.server(&self.origin)?;
         let plan = Plan {
             turns,
             interruption,
         };
-        Conductor::new(&mut self.stage, server.as_mut(), &plan)
+        // The reference is to live no longer than this run.
+        let steer = steer.map(|steer| steer as &mut dyn Steer);
+        Conductor::new(&mut self.stage, server.as_mut(), &plan, steer)
             .conduct()
             .await
     }
@@ -391,7 +421,7 @@ impl Search {
 
 /// A program that ends with an error before it has sent a command is not one to sweep.
 fn refuse_broken_programs(ran: &Ran) -> Result<(), SweepError> {
-    for role in [Role::A, Role::B] {
+    for role in Role::PROGRAMS {
         let Some(Some(ending)) = ran.endings.get(role.index()) else {
             continue;
         };
