@@ -1,6 +1,6 @@
 //! [`Hunt`]: runs interleavings, judges each by all serial orders, and makes what is wrong as short as it can be.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -100,6 +100,8 @@ struct Hunt {
     orders: Vec<Vec<Turn>>,
     wrong: Vec<Wrong>,
     run: usize,
+    /// What was special about runs: in how many, and the first of them.
+    labels: BTreeMap<String, (usize, Interleaving)>,
     /// Whether each run that was to begin as another one did so.
     is_steady: bool,
 }
@@ -121,6 +123,7 @@ impl Hunt {
             orders,
             wrong: Vec::new(),
             run: 0,
+            labels: BTreeMap::new(),
             is_steady: true,
         })
     }
@@ -136,9 +139,8 @@ impl Hunt {
         let ran = self.search.steered(purpose, turns, &mut recorded).await?;
         let passed = recorded.passed;
         for label in &ran.labels {
-            let interleaving = Interleaving::new(choices(&passed));
-            let note = format!("{label} in {interleaving}");
-            self.search.notes.insert(note);
+            let first = || (0, Interleaving::new(choices(&passed)));
+            self.labels.entry(label.clone()).or_insert_with(first).0 += 1;
         }
         // Who waits for how long is a matter of real time.
         self.is_steady &= ran.labels.is_empty();
@@ -255,7 +257,7 @@ impl Hunt {
             let passed = match explore.strategy {
                 Strategy::Pct => {
                     let changes = explore.preemptions.unwrap_or(PREEMPTIONS);
-                    self.check(&mut Pct::new(&mut rng, changes, len)).await?
+                    self.check(&mut Pct::new(rng.fork(), changes, len)).await?
                 }
                 _ => {
                     let mut walk = Random {
@@ -371,6 +373,17 @@ impl Hunt {
         })
     }
 
+    /// Tells what was special about runs.
+    fn tell_labels(&mut self) {
+        for (label, (count, first)) in std::mem::take(&mut self.labels) {
+            let note = match count {
+                1 => format!("{label} in {first}"),
+                more => format!("{label} in {more} runs, of which {first} is the first"),
+            };
+            self.search.notes.insert(note);
+        }
+    }
+
     /// What no finding means.
     fn claim(&self, explore: &Explore, seed: u64, is_all: bool) -> String {
         let programs = self.orders.first().map_or(0, Vec::len);
@@ -433,6 +446,7 @@ impl Sweep {
         for wrong in &found {
             findings.push(hunt.finding(self, wrong).await?);
         }
+        hunt.tell_labels();
         let mut report = self.report(&hunt.search, findings, began.elapsed());
         report.claim = claim;
         if let Some((source, server)) = remote {
@@ -470,6 +484,7 @@ impl Sweep {
             };
             findings.push(hunt.finding(self, &wrong).await?);
         }
+        hunt.tell_labels();
         let mut report = self.report(&hunt.search, findings, began.elapsed());
         report.claim = format!("the schedule {interleaving}");
         Ok((report, Some((steps, shown))))

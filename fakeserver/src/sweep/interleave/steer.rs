@@ -92,25 +92,47 @@ impl Steer for Random {
     }
 }
 
-/// Probabilistic concurrency testing: whoever has the highest priority goes on, and at a few random places the one on turn
-/// falls behind all others.
+/// Probabilistic concurrency testing: whoever has the highest priority goes on, and at a few random places the one who would go
+/// on falls behind all that have not fallen yet.
 pub(super) struct Pct {
     /// The highest first.
     priorities: Vec<Role>,
+    /// How many of them, from behind, have fallen.
+    fallen: usize,
     changes: Vec<usize>,
     at: usize,
+    rng: fastrand::Rng,
 }
 
 impl Pct {
     /// So many changes among the first `len` crossings.
-    pub(super) fn new(rng: &mut fastrand::Rng, changes: usize, len: usize) -> Pct {
+    pub(super) fn new(mut rng: fastrand::Rng, changes: usize, len: usize) -> Pct {
         let mut priorities = Role::PROGRAMS.to_vec();
         rng.shuffle(&mut priorities);
         Pct {
             priorities,
+            fallen: 0,
             changes: (0..changes).map(|_| rng.usize(..len.max(1))).collect(),
             at: 0,
+            rng,
         }
+    }
+
+    fn first(&self, crossing: &Crossing) -> Option<Role> {
+        let can = |role: &&Role| crossing.candidates.contains(role);
+        self.priorities.iter().find(can).copied()
+    }
+
+    fn fall(&mut self, role: Role) {
+        let Some(at) = self.priorities.iter().position(|other| *other == role) else {
+            return;
+        };
+        let had_fallen = self.priorities.len() - at <= self.fallen;
+        self.priorities.remove(at);
+        let others = self.fallen - usize::from(had_fallen);
+        let place = self.priorities.len() - self.rng.usize(..=others);
+        self.priorities.insert(place, role);
+        self.fallen = others + 1;
     }
 }
 
@@ -118,21 +140,15 @@ impl Steer for Pct {
     fn choose(&mut self, crossing: &Crossing) -> Option<Choice> {
         let at = self.at;
         self.at += 1;
-        if let Some(current) = crossing.current {
-            if !crossing.is_border {
-                return Some(Choice::execute(current));
-            }
-            if self.changes.contains(&at) {
-                self.priorities.retain(|role| *role != current);
-                self.priorities.push(current);
-            }
+        if let Some(current) = crossing.current.filter(|_| !crossing.is_border) {
+            return Some(Choice::execute(current));
         }
-        let can = |role: &&Role| crossing.candidates.contains(role);
-        self.priorities
-            .iter()
-            .find(can)
-            .copied()
-            .map(Choice::execute)
+        if self.changes.contains(&at)
+            && let Some(role) = self.first(crossing)
+        {
+            self.fall(role);
+        }
+        self.first(crossing).map(Choice::execute)
     }
 }
 

@@ -203,11 +203,11 @@ impl Search {
         let mut twins = Vec::new();
         for turns in orders {
             let one = self.counted("serial", turns.clone(), None).await?;
-            refuse_broken_programs(&one)?;
             if one.stuck {
                 self.refuse_endless_programs(&turns, &one)?;
                 continue;
             }
+            refuse_broken_programs(&one)?;
             let (one, other) = self.equal_runs(&turns, one).await?;
             self.habits.learn(&one.steps, &other.steps);
             let one = Rc::new(one);
