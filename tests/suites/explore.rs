@@ -29,6 +29,8 @@ mod faults;
 mod gates;
 #[path = "explore/generated.rs"]
 mod generated;
+#[path = "explore/outside.rs"]
+mod outside;
 #[path = "explore/programs.rs"]
 mod programs;
 #[path = "explore/races.rs"]
