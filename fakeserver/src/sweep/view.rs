@@ -286,7 +286,7 @@ fn compare_endings(comparison: &mut Comparison, finding: &Finding, orders: &[(St
         let is_wrong = counts && !expected.contains(&here);
         let shown = |fact: Option<String>| fact.unwrap_or_else(|| "(did not run)".to_owned());
         comparison.facets.push(Facet {
-            at: at.to_owned(),
+            at,
             here: shown(here),
             expected: expected.into_iter().map(shown).collect(),
             is_wrong,

@@ -18,12 +18,12 @@ impl Conductor<'_> {
         if self.steer.is_none() || !current.is_program() {
             return Ok(true);
         }
-        let choice = match self.granted.take_if(|choice| choice.role == current) {
-            Some(choice) => choice,
-            None => {
-                let rivals = self.rivals(current);
-                self.ask(Some((current, id)), rivals)?
-            }
+        let granted = self.granted.take_if(|choice| choice.role == current);
+        let choice = if let Some(choice) = granted {
+            choice
+        } else {
+            let rivals = self.rivals(current);
+            self.ask(Some((current, id)), rivals)?
         };
         if choice.role != current {
             self.granted = Some(choice);

@@ -4,8 +4,10 @@
 //! What is right follows from all serial orders of the programs.
 
 mod choices;
+mod plan;
 mod search;
 mod steer;
+mod tell;
 
 pub use choices::{Choice, Fate, Interleaving, InterleavingError};
 pub(super) use steer::{Crossing, Steer};

@@ -1,20 +1,21 @@
 //! [`Hunt`]: runs interleavings, judges each by all serial orders, and makes what is wrong as short as it can be.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Instant;
 
-use super::choices::{Choice, Interleaving};
+use super::choices::Interleaving;
+use super::plan::{Planned, choices, deviations, first_and_last, joined, permutations};
 use super::steer::{Passed, Pct, Prefix, Random, Recorded, Steer, preemptions};
 use super::{Explore, Strategy};
 use crate::sweep::SweepError;
 use crate::sweep::builder::Sweep;
 use crate::sweep::conductor::{Ran, Turn};
-use crate::sweep::report::{Confirmed, Finding, Reference, Report, Shown, ShownStep};
+use crate::sweep::report::{Confirmed, Report, Shown, ShownStep};
 use crate::sweep::rules::{Mismatch, Scope, differences};
 use crate::sweep::schedule::Role;
-use crate::sweep::search::{Search, order_text};
-use crate::sweep::{cause, repair, tell};
+use crate::sweep::search::Search;
+use crate::sweep::tell;
 
 /// Schedules that are known and not yet run, at most.
 const PLANNED_MAX: usize = 100_000;
@@ -26,22 +27,19 @@ const FINDINGS_MAX: usize = 10;
 const SHRINK_RUNS_MAX: usize = 60;
 
 /// Preemptions that a bounded search allows unless told otherwise.
-const PREEMPTIONS: usize = 2;
-
-/// Switches that a title names.
-const SWITCHES_TOLD_MAX: usize = 3;
+pub(super) const PREEMPTIONS: usize = 2;
 
 /// An interleaving whose outcome no serial order gives.
 #[derive(Clone)]
-struct Wrong {
-    passed: Vec<Passed>,
-    ran: Ran,
-    mismatches: Vec<Vec<Mismatch>>,
-    also: Vec<Interleaving>,
+pub(super) struct Wrong {
+    pub(super) passed: Vec<Passed>,
+    pub(super) ran: Ran,
+    pub(super) mismatches: Vec<Vec<Mismatch>>,
+    pub(super) also: Vec<Interleaving>,
 }
 
 impl Wrong {
-    fn interleaving(&self) -> Interleaving {
+    pub(super) fn interleaving(&self) -> Interleaving {
         Interleaving::new(choices(&self.passed))
     }
 
@@ -59,51 +57,16 @@ impl Wrong {
     }
 }
 
-fn choices(passed: &[Passed]) -> Vec<Choice> {
-    passed.iter().map(|one| one.choice).collect()
-}
-
-/// A schedule that deviates from one that was run.
-struct Planned {
-    parent: Rc<Vec<Passed>>,
-    /// So much of the parent comes first.
-    len: usize,
-    then: Option<Choice>,
-}
-
-impl Planned {
-    fn choices(&self) -> Vec<Choice> {
-        let start = self.parent.get(..self.len).unwrap_or_default();
-        choices(start).into_iter().chain(self.then).collect()
-    }
-
-    /// Whether a run went as its parent did up to the deviation.
-    fn was_repeated(&self, passed: &[Passed]) -> bool {
-        let name = |one: &Passed| one.crossing.command.split(' ').next().map(str::to_owned);
-        let is_same = |(one, other): (&Passed, &Passed)| {
-            one.choice == other.choice
-                && name(one) == name(other)
-                && one.crossing.current == other.crossing.current
-                && one.crossing.candidates == other.crossing.candidates
-        };
-        let start = self.parent.get(..self.len).unwrap_or_default();
-        let then = passed.get(self.len).map(|one| one.choice);
-        passed.len() >= self.len
-            && start.iter().zip(passed).all(is_same)
-            && (self.then.is_none() || self.then == then)
-    }
-}
-
 /// Programs that are explored.
-struct Hunt {
-    search: Search,
-    orders: Vec<Vec<Turn>>,
+pub(super) struct Hunt {
+    pub(super) search: Search,
+    pub(super) orders: Vec<Vec<Turn>>,
     wrong: Vec<Wrong>,
-    run: usize,
+    pub(super) run: usize,
     /// What was special about runs: in how many, and the first of them.
-    labels: BTreeMap<String, (usize, Interleaving)>,
+    pub(super) labels: BTreeMap<String, (usize, Interleaving)>,
     /// Whether each run that was to begin as another one did so.
-    is_steady: bool,
+    pub(super) is_steady: bool,
 }
 
 impl Hunt {
@@ -200,7 +163,7 @@ impl Hunt {
             Some(known) if known.interleaving() == wrong.interleaving() => {}
             Some(known) if wrong.length() < known.length() => {
                 let longer = std::mem::replace(known, wrong);
-                known.also = longer.also.clone();
+                known.also.clone_from(&longer.also);
                 known.also.push(longer.interleaving());
             }
             Some(known) => known.also.push(wrong.interleaving()),
@@ -254,18 +217,15 @@ impl Hunt {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut len = 0;
         while self.run < explore.schedules {
-            let passed = match explore.strategy {
-                Strategy::Pct => {
-                    let changes = explore.preemptions.unwrap_or(PREEMPTIONS);
-                    self.check(&mut Pct::new(rng.fork(), changes, len)).await?
-                }
-                _ => {
-                    let mut walk = Random {
-                        rng: rng.fork(),
-                        preemptions_left: explore.preemptions.unwrap_or(usize::MAX),
-                    };
-                    self.check(&mut walk).await?
-                }
+            let passed = if explore.strategy == Strategy::Pct {
+                let changes = explore.preemptions.unwrap_or(PREEMPTIONS);
+                self.check(&mut Pct::new(rng.fork(), changes, len)).await?
+            } else {
+                let mut walk = Random {
+                    rng: rng.fork(),
+                    preemptions_left: explore.preemptions.unwrap_or(usize::MAX),
+                };
+                self.check(&mut walk).await?
             };
             len = len.max(passed.len());
         }
@@ -335,75 +295,6 @@ impl Hunt {
         let (there, here) = (self.search.outcome(&ran), self.search.outcome(&wrong.ran));
         let found = self.search.rules.mismatches(&there, &here, Scope::Whole);
         Ok(found.is_empty() && self.judge(&ran).await?.is_some())
-    }
-
-    async fn finding(&mut self, sweep: &Sweep, wrong: &Wrong) -> Result<Finding, SweepError> {
-        let labels = self.search.labels(&wrong.ran);
-        let steps = wrong.ran.steps.iter();
-        let steps = steps.map(|step| tell::shown_step(step, &labels)).collect();
-        let mut expected: Vec<Reference> = Vec::new();
-        for turns in self.orders.clone() {
-            let ran = self.search.reference(&turns).await?;
-            let outcome = self.search.outcome(&ran).shown();
-            let order = order_text(&turns);
-            if !expected.iter().any(|known| known.outcome == outcome) {
-                expected.push(Reference { order, outcome });
-            }
-        }
-        let kind = if wrong.ran.stuck {
-            "stuck"
-        } else {
-            "isolation"
-        };
-        let (seen, cause) = blame(&wrong.ran);
-        let interleaving = wrong.interleaving();
-        Ok(Finding {
-            kind: kind.to_owned(),
-            title: title(wrong),
-            schedule: interleaving.to_string(),
-            also: wrong.also.iter().map(ToString::to_string).collect(),
-            steps,
-            outcome: self.search.outcome(&wrong.ran).shown(),
-            expected,
-            differences: differences(&wrong.mismatches),
-            repair: repair::repair(kind, &seen, cause.as_ref()),
-            cause,
-            replay: sweep.command_to(&self.search, "explore", &interleaving.to_string()),
-            confirmed: None,
-        })
-    }
-
-    /// Tells what was special about runs.
-    fn tell_labels(&mut self) {
-        for (label, (count, first)) in std::mem::take(&mut self.labels) {
-            let note = match count {
-                1 => format!("{label} in {first}"),
-                more => format!("{label} in {more} runs, of which {first} is the first"),
-            };
-            self.search.notes.insert(note);
-        }
-    }
-
-    /// What no finding means.
-    fn claim(&self, explore: &Explore, seed: u64, is_all: bool) -> String {
-        let programs = self.orders.first().map_or(0, Vec::len);
-        let whose = format!("of these {programs} programs, these inputs");
-        let count = self.run;
-        let preemptions = explore.preemptions.unwrap_or(PREEMPTIONS);
-        match explore.strategy {
-            Strategy::Bounded if is_all && self.is_steady => {
-                format!("all {count} schedules with at most {preemptions} preemptions {whose}")
-            }
-            Strategy::Bounded if is_all => format!(
-                "sampled {count} schedules with at most {preemptions} preemptions {whose}: equal beginnings did not always go on \
-                 alike, so there may be more"
-            ),
-            Strategy::Bounded => format!(
-                "sampled {count} schedules with at most {preemptions} preemptions {whose} (seed {seed})"
-            ),
-            Strategy::Random => format!("sampled {count} schedules {whose} (random, seed {seed})"),
-            Strategy::Pct => format!("sampled {count} schedules {whose} (PCT, seed {seed})"),
-        }
     }
 }
 
@@ -489,123 +380,4 @@ impl Sweep {
         report.claim = format!("the schedule {interleaving}");
         Ok((report, Some((steps, shown))))
     }
-}
-
-/// The steps as the judges of causes see them, and who is to blame: the program that read is A there.
-fn blame(
-    ran: &Ran,
-) -> (
-    Vec<crate::sweep::seen::Seen>,
-    Option<crate::sweep::report::Cause>,
-) {
-    let seen = |of: Role| -> Vec<_> { ran.steps.iter().map(|step| step.seen(of)).collect() };
-    for of in Role::PROGRAMS {
-        let steps = seen(of);
-        let cause = cause::cause(&steps);
-        let is_own = |at: usize| ran.steps.get(at).is_some_and(|step| step.role == Some(of));
-        if let Some(cause) = cause.filter(|cause| is_own(cause.read)) {
-            return (steps, Some(cause));
-        }
-    }
-    (seen(Role::A), None)
-}
-
-/// A finding in one line.
-fn title(wrong: &Wrong) -> String {
-    if wrong.ran.stuck {
-        return "the programs do not end if they run side by side like this".to_owned();
-    }
-    let switches = wrong.passed.iter().filter_map(|one| {
-        let (from, to) = (one.crossing.current?, one.choice.role);
-        let command = &one.crossing.command;
-        (from != to).then(|| format!("{to} runs before {from}'s `{command}`"))
-    });
-    let switches: Vec<_> = switches.collect();
-    let told = switches.get(..SWITCHES_TOLD_MAX).unwrap_or(&switches);
-    let more = match switches.len() - told.len() {
-        0 => String::new(),
-        more => format!(" and {more} more such turns"),
-    };
-    format!(
-        "{}{more}: no serial order gives what comes of it",
-        told.join(", ")
-    )
-}
-
-/// Schedules that differ from one at a single later place, and by how many preemptions each is marked then.
-fn deviations(
-    passed: &Rc<Vec<Passed>>,
-    from: usize,
-) -> impl Iterator<Item = (usize, Planned)> + use<> {
-    let mut found = Vec::new();
-    let mut so_far = 0;
-    for (at, one) in passed.iter().enumerate() {
-        let crossing = &one.crossing;
-        if at >= from && (crossing.is_border || crossing.current.is_none()) {
-            let others = crossing.candidates.iter();
-            for role in others.filter(|role| **role != one.choice.role) {
-                let preemptions = so_far + usize::from(crossing.is_preemption(*role));
-                let deviation = Planned {
-                    parent: Rc::clone(passed),
-                    len: at,
-                    then: Some(Choice::execute(*role)),
-                };
-                found.push((preemptions, deviation));
-            }
-        }
-        so_far += usize::from(crossing.is_preemption(one.choice.role));
-    }
-    found.into_iter()
-}
-
-/// Schedules in which a piece of a program joins the piece before or behind it.
-fn joined(choices: &[Choice]) -> Vec<Vec<Choice>> {
-    let mut pieces: Vec<Vec<Choice>> = Vec::new();
-    for choice in choices {
-        match pieces.last_mut() {
-            Some(piece) if piece.last().is_some_and(|last| last.role == choice.role) => {
-                piece.push(*choice);
-            }
-            _ => pieces.push(vec![*choice]),
-        }
-    }
-    let role = |piece: &[Choice]| piece.first().map(|choice| choice.role);
-    let mut found = BTreeSet::new();
-    for at in 0..pieces.len() {
-        let own = role(&pieces[at]);
-        let next = (at + 1..pieces.len()).find(|other| role(&pieces[*other]) == own);
-        let Some(next) = next else {
-            continue;
-        };
-        for (from, to) in [(next, at + 1), (at, next - 1)] {
-            let mut moved = pieces.clone();
-            let piece = moved.remove(from);
-            moved.insert(to, piece);
-            found.insert(moved.concat());
-        }
-    }
-    found.into_iter().collect()
-}
-
-/// All orders of programs. Errors never: there are at most five of them.
-fn permutations(programs: &[Role]) -> Vec<Vec<Turn>> {
-    let mut orders: Vec<Vec<Role>> = vec![Vec::new()];
-    for _ in programs {
-        let longer = orders.iter().flat_map(|order| {
-            let rest = programs.iter().filter(|role| !order.contains(role));
-            rest.map(|role| [order.as_slice(), &[*role]].concat())
-        });
-        orders = longer.collect();
-    }
-    let turns = |order: Vec<Role>| order.into_iter().map(Turn::Run).collect();
-    orders.into_iter().map(turns).collect()
-}
-
-/// The orders that are run twice, to learn what differs between equal runs: one and its reverse.
-fn first_and_last(orders: &[Vec<Turn>]) -> Vec<Vec<Turn>> {
-    [orders.first(), orders.last()]
-        .into_iter()
-        .flatten()
-        .cloned()
-        .collect()
 }
