@@ -14,6 +14,7 @@
 //! * [`Recipe`], [`Phase`], [`Report`]: strategies with budgets, and what they have seen
 //! * the layer below: [`Explorer`] explores a [`Workload`], whose [`Client`]s open [`Connection`]s through a [`Connector`]
 //! * [`Exhaustive`], [`RandomWalk`], [`Pct`], [`Pos`], [`Replay`], [`Bytes`]: strategies
+//! * [`OnThread`]: blocking clients, made by [`Client::on_thread`]; [`Stream`]: clients that speak RESP themselves
 //! * [`Schedule`], [`Trace`], [`Operation`]: a run as data
 //! * [`Counterexample`]: what was found, shrunk and drawn
 //!

@@ -43,8 +43,9 @@ pub enum Strategy {
 /// #         Ok(line.trim().to_owned())
 /// #     }).collect()
 /// # }
-/// // A reader must not see the key come while it reads: that takes two preemptions. `ask` sends commands, one by one.
-/// let read = |url: &str| ask(url, &["EXISTS busy", "EXISTS busy"]);
+/// // The key must not come while somebody reads and stay until then: that takes two preemptions. `ask` sends commands, one by
+/// // one.
+/// let read = |url: &str| ask(url, &["EXISTS busy", "EXISTS busy"]).map(|seen| seen == [":0", ":1"]);
 /// let work = |url: &str| ask(url, &["SET busy 1", "DEL busy"]);
 /// let report = Sweep::new().a(read).b(work).explore(&Explore::default()).unwrap();
 /// assert_eq!(report.findings[0].schedule, "explore:abab");
