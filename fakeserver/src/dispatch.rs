@@ -1,6 +1,7 @@
 //! The one way of a request: lookup, checks in Redis' order, queue or call, consequences (server.c, `processCommand` and
 //! `call`). All policy is read from the row's flags, none from a command's name.
 
+use crate::acl::{Denial, Denied};
 use crate::blocking::{Blocked, Wait};
 use crate::command::{
     Access, Caller, ControlCall, Effects, Flag, Handler, ReadCall, Row, WriteCall, lookup,
@@ -11,6 +12,19 @@ use crate::keyspace::DbIndex;
 use crate::session::{Queued, Session, SessionId};
 use crate::value::Blob;
 use crate::wire::{Protocol, Reply, Request};
+
+/// Why a request is not executed.
+enum Refusal {
+    Error(CommandError),
+    /// The client's user lacks a permission.
+    Denied(&'static Row, Denial),
+}
+
+impl From<CommandError> for Refusal {
+    fn from(error: CommandError) -> Refusal {
+        Refusal::Error(error)
+    }
+}
 
 impl Engine {
     /// Runs a client's request, sends what it answers, and has all that follows from it done.
@@ -55,14 +69,16 @@ impl Engine {
 
     pub(crate) fn answer(&mut self, id: SessionId, request: &Request) -> Reply {
         let named = lookup(request.name());
-        let admitted =
-            resolve_from(named, request).and_then(|row| self.admit(id, row, request).map(|()| row));
+        let admitted = resolve_from(named, request)
+            .map_err(Refusal::from)
+            .and_then(|row| self.admit(id, row, request).map(|()| row));
         let row = match admitted {
             Ok(row) => row,
             Err(_) if named.is_none() && self.is_administered_by(request) => {
                 return self.administer(id, request);
             }
-            Err(error) => {
+            Err(refusal) => {
+                let error = self.explain(id, request, refusal);
                 self.stats.rejected(find(request), &error);
                 return self.reject(id, named, error);
             }
@@ -111,13 +127,30 @@ impl Engine {
         Reply::Error(CommandError::custom(parts.concat()))
     }
 
+    /// The error of a request that is refused; what a user was denied is noted.
+    fn explain(&mut self, id: SessionId, request: &Request, refusal: Refusal) -> CommandError {
+        let (row, denial) = match refusal {
+            Refusal::Error(error) => return error,
+            Refusal::Denied(row, denial) => (row, denial),
+        };
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.last_command = Some(row);
+        }
+        let denied = Denied {
+            context: self.context(id),
+            ..Denied::new(row, request)
+        };
+        self.log_denial(id, denial, &denied);
+        denial.error(row)
+    }
+
     /// The checks that depend on the session, in Redis' order.
     fn admit(
         &mut self,
         id: SessionId,
         row: &'static Row,
         request: &Request,
-    ) -> Result<(), CommandError> {
+    ) -> Result<(), Refusal> {
         // Of the script that makes the server busy, not of those who are told so.
         if !self.is_busy() {
             self.out_of_memory = self.config.maxmemory > 0 && self.lacks_memory();
@@ -128,28 +161,33 @@ impl Engine {
         if row.has(Flag::Protected) {
             self.config.check_protected(row, &session.address)?;
         }
-        let open = session.authenticated || self.config.requirepass.is_empty();
+        let open = session.authenticated || self.acl.is_open();
         if !open && !row.has(Flag::NoAuth) {
-            return Err(CommandError::NoAuth);
+            return Err(CommandError::NoAuth.into());
         }
         if session.transaction.is_some() && row.has(Flag::NoMulti) {
-            return Err(CommandError::NotAllowedInTransaction);
+            return Err(CommandError::NotAllowedInTransaction.into());
+        }
+        if self.acl.is_restricting()
+            && let Err(denial) = self.check_permission(id, row, request)
+        {
+            return Err(Refusal::Denied(row, denial));
         }
         if self.out_of_memory && !self.is_busy() && self.needs_memory(session, row, request) {
-            return Err(CommandError::OutOfMemory);
+            return Err(CommandError::OutOfMemory.into());
         }
         if self.config.lacks_replicas() && self.may(session, row, request, |effects| effects.writes)
         {
-            return Err(CommandError::NotEnoughReplicas);
+            return Err(CommandError::NotEnoughReplicas.into());
         }
         if session.protocol == Protocol::Resp2
             && !row.has(Flag::Subscriber)
             && self.pubsub.is_subscriber(id)
         {
-            return Err(CommandError::NotForSubscribers(row.full_name().into()));
+            return Err(CommandError::NotForSubscribers(row.full_name().into()).into());
         }
         match self.busy() {
-            Some(busy) if !row.has(Flag::AllowBusy) => Err(busy),
+            Some(busy) if !row.has(Flag::AllowBusy) => Err(busy.into()),
             _ => Ok(()),
         }
     }
@@ -188,7 +226,7 @@ impl Engine {
         let monitored = !self.monitors.is_empty() && !row.has(Flag::Admin);
         // A script is shown in front of the commands that it calls.
         if monitored && row.has(Flag::SkipMonitor) {
-            self.feed_monitors(id, request, caller);
+            self.feed_monitors(id, row, request, caller);
         }
         let outer = std::mem::take(&mut self.sleep.taken);
         let reply = self.execute(id, row, request, caller);
@@ -209,12 +247,12 @@ impl Engine {
             _ => {}
         }
         if monitored && !row.has(Flag::SkipMonitor) {
-            self.feed_monitors(id, request, caller);
+            self.feed_monitors(id, row, request, caller);
         }
         // Time stands still inside of a command, unless it sleeps.
         let is_slow = (0..=micros).contains(&self.config.slowlog_log_slower_than);
         if is_slow && !row.has(Flag::SkipSlowlog) && !self.is_blocked(id) {
-            self.log_slow(id, request, caller, micros);
+            self.log_slow(id, (row, request), caller, micros);
         }
         reply
     }
@@ -236,7 +274,7 @@ impl Engine {
         self.remove_due_keys_of(row, request);
         match row.handler() {
             Handler::Read(_) | Handler::Write(_) => {
-                let (reply, wait) = self.call_on_keyspace(row, request, caller, None);
+                let (reply, wait) = self.call_on_keyspace(id, row, request, caller, None);
                 match wait {
                     Some(wait) if caller == Caller::Client => {
                         self.block(id, db, row, request, wait, reply)
@@ -264,6 +302,7 @@ impl Engine {
     /// Runs a handler that sees the keyspace and nothing else, and can wait; `woken_by` is the key that woke it.
     fn call_on_keyspace(
         &mut self,
+        id: SessionId,
         row: &'static Row,
         request: &Request,
         caller: Caller,
@@ -285,13 +324,14 @@ impl Engine {
                 let reply = handler(&mut call).into();
                 (reply, call.wait)
             }
-            Handler::Write(handler) => self.call_write(row, request, handler, caller, woken_by),
+            Handler::Write(handler) => self.call_write(id, row, request, handler, caller, woken_by),
             Handler::Control(_) | Handler::Container => (Reply::Nothing, None),
         }
     }
 
     fn call_write(
         &mut self,
+        id: SessionId,
         row: &'static Row,
         request: &Request,
         handler: fn(&mut WriteCall<'_>) -> Result<Reply, CommandError>,
@@ -301,6 +341,9 @@ impl Engine {
         let before = self.fingerprint(row, request);
         let dirty = self.keyspace.stats.dirty;
         let now = self.keyspace.now();
+        let reads_any_key = !self.acl.is_restricting()
+            || !row.has(Flag::MovableKeys)
+            || self.may_read_any_key(id, row, request);
         let mut call = WriteCall {
             row,
             request,
@@ -310,6 +353,7 @@ impl Engine {
             now,
             caller,
             woken_by,
+            reads_any_key,
             wait: None,
         };
         let reply = handler(&mut call).into();
@@ -446,7 +490,7 @@ impl Engine {
         self.keyspace.select(blocked.db);
         self.remove_due_keys_of(blocked.row, &blocked.request);
         let (reply, wait) =
-            self.call_on_keyspace(blocked.row, &blocked.request, Caller::Client, Some(key));
+            self.call_on_keyspace(id, blocked.row, &blocked.request, Caller::Client, Some(key));
         self.keyspace.take_placement();
         if wait.is_none() {
             self.unblock(id);
@@ -455,7 +499,7 @@ impl Engine {
             }
             // What it waited does not count, and who waits in vain is not logged at all.
             if self.config.slowlog_log_slower_than == 0 {
-                self.log_slow(id, &blocked.request, Caller::Client, 0);
+                self.log_slow(id, (blocked.row, &blocked.request), Caller::Client, 0);
             }
             self.answer_waiting(id, blocked, reply);
         }

@@ -6,6 +6,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Weak;
 
+use crate::acl::{Acl, UserId};
 use crate::blocking::WaitQueues;
 use crate::calls::Calls;
 use crate::clock::Timestamp;
@@ -64,6 +65,7 @@ pub struct Engine {
     pub(crate) eviction: EvictionPool,
     pub(crate) latency_events: LatencyEvents,
     pub(crate) control: Control,
+    pub(crate) acl: Acl,
     pub(crate) sleep: Sleep,
     /// When idle clients are looked for next.
     idle_check_at: Option<Timestamp>,
@@ -196,6 +198,7 @@ impl Engine {
             keyspace: Keyspace::new(config.databases, config.seed),
             rng: fastrand::Rng::with_seed(config.seed),
             control: Control::new(&config),
+            acl: Acl::new(&config),
             config,
             sessions: HashMap::default(),
             queues: WaitQueues::default(),
@@ -253,7 +256,8 @@ impl Engine {
             name: Blob::default(),
             address: peer.address.into(),
             local_address: peer.local_address.into(),
-            authenticated: self.config.requirepass.is_empty(),
+            user: UserId::DEFAULT,
+            authenticated: self.acl.is_open(),
             transaction: None,
             blocked: None,
             postponed: false,
@@ -586,7 +590,7 @@ impl Engine {
             let limits = Limits {
                 bulk_len_max: self.config.proto_max_bulk_len,
                 query_buffer_max: self.config.client_query_buffer_limit.max(0) as usize,
-                authenticated: session.authenticated || self.config.requirepass.is_empty(),
+                authenticated: session.authenticated || self.acl.is_open(),
             };
             match decoder.next(&mut request, &limits) {
                 Ok(true) => self.run(id, &request),

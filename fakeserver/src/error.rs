@@ -10,6 +10,11 @@ use crate::value::Blob;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CommandError {
+    /// `ACL LOAD` and `ACL SAVE` without a file of users.
+    #[error(
+        "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration."
+    )]
+    AclFileMissing,
     /// `COUNT` of `XAUTOCLAIM` or of a search below 1.
     #[error("ERR COUNT must be > 0")]
     AutoclaimCount,
@@ -231,6 +236,26 @@ pub enum CommandError {
     /// A command before authentication.
     #[error("NOAUTH Authentication required.")]
     NoAuth,
+    /// A channel that the user may not use.
+    #[error("NOPERM this user has no permissions to access one of the channels used as arguments")]
+    NoPermissionForChannel,
+    /// A key that the user may not use.
+    #[error("NOPERM this user has no permissions to access one of the keys used as arguments")]
+    NoPermissionForKey,
+    /// A queued command that the user may no longer run; the reason.
+    #[error(
+        "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no longer allowed for the following reason: {0}"
+    )]
+    NoPermissionInExec(&'static str),
+    /// A command that the user of a script may not run; what it lacks.
+    #[error("ERR The user executing the script {0}")]
+    NoPermissionInScript(&'static str),
+    /// `SORT` with an option that looks at keys which the user may not see; the option.
+    #[error("ERR {0} option of SORT denied due to insufficient ACL permissions.")]
+    NoPermissionToDereference(&'static str),
+    /// A command that the user may not run; its full name.
+    #[error("NOPERM this user has no permissions to run the '{0}' command")]
+    NoPermissionToRun(Box<str>),
     /// A set operation on no key; the command's full name in lower case.
     #[error("ERR at least 1 input key is needed for '{0}' command")]
     NoInputKeys(Box<str>),

@@ -24,6 +24,7 @@ pub mod session;
 pub mod value;
 pub mod wire;
 
+mod acl;
 mod blocking;
 mod calls;
 mod control;

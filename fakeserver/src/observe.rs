@@ -88,7 +88,13 @@ impl Engine {
     }
 
     /// Notes what monitors are to see of a command.
-    pub(crate) fn feed_monitors(&mut self, id: SessionId, request: &Request, caller: Caller) {
+    pub(crate) fn feed_monitors(
+        &mut self,
+        id: SessionId,
+        row: &Row,
+        request: &Request,
+        caller: Caller,
+    ) {
         let Some(session) = self.sessions.get(&id) else {
             return;
         };
@@ -99,7 +105,7 @@ impl Engine {
         let now = self.now.micros();
         let (seconds, micros) = (now.div_euclid(1_000_000), now.rem_euclid(1_000_000));
         let mut line = format!("{seconds}.{micros:06} [{} {source}]", session.db.0);
-        for word in request.words() {
+        for word in row.shown(request).words() {
             line.push_str(" \"");
             line.push_str(&quote(word));
             line.push('"');
@@ -120,7 +126,7 @@ impl Engine {
     pub(crate) fn log_slow(
         &mut self,
         id: SessionId,
-        request: &Request,
+        (row, request): (&Row, &Request),
         caller: Caller,
         micros: i64,
     ) {
@@ -131,7 +137,8 @@ impl Engine {
                 Caller::Script => ("?:0", &Blob::default()),
                 Caller::Client | Caller::Exec => (&*session.address, &session.name),
             };
-            self.slowlog.push(request, client, (now, micros), len_max);
+            let request = row.shown(request);
+            self.slowlog.push(&request, client, (now, micros), len_max);
         }
     }
 

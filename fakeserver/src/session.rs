@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::acl::UserId;
 use crate::blocking::Blocked;
 use crate::command::Row;
 use crate::keyspace::DbIndex;
@@ -65,6 +66,7 @@ pub(crate) struct Session {
     /// Peer and own address as `CLIENT LIST` prints them.
     pub address: Box<str>,
     pub local_address: Box<str>,
+    pub user: UserId,
     pub authenticated: bool,
     pub transaction: Option<Transaction>,
     pub blocked: Option<Blocked>,
@@ -161,6 +163,7 @@ impl Session {
         self.protocol = Protocol::Resp2;
         self.name = Blob::default();
         self.transaction = None;
+        self.user = UserId::DEFAULT;
         self.authenticated = authenticated;
         self.silence = Silence::None;
         self.no_evict = false;

@@ -78,6 +78,8 @@ pub(crate) struct WriteCall<'a> {
     pub caller: Caller,
     /// The key that woke the client whose command is run again; nothing at the first try.
     pub woken_by: Option<&'a [u8]>,
+    /// The user may look at keys that the request does not name.
+    pub reads_any_key: bool,
     /// Set by [`WriteCall::wait_for`].
     pub wait: Option<Wait>,
 }

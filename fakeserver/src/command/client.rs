@@ -1,17 +1,16 @@
 //! CLIENT: what connections are called, what they do, and how one client acts upon others.
 
 use super::client_kill::kill;
-use super::client_memory::Buffers;
+use super::client_view::View;
 use super::hello::set_name;
 use super::introspect::{help, subcommand_syntax};
 use super::{Command, CommandResult, ControlCall, Flag, KeySpec, Words};
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::pause::PauseMode;
-use crate::pubsub::Topic;
-use crate::session::{Session, SessionId, Silence};
+use crate::session::{SessionId, Silence};
 use crate::value::number;
-use crate::wire::{Protocol, Reply};
+use crate::wire::Reply;
 use Flag::*;
 
 #[rustfmt::skip]
@@ -56,9 +55,9 @@ fn id(call: &mut ControlCall<'_>) -> CommandResult {
 fn info(call: &mut ControlCall<'_>) -> CommandResult {
     let session = call.engine.sessions.get(&call.session);
     let line = session
-        .map(|session| describe(call, session))
+        .map(|session| View::of(call).line(session))
         .unwrap_or_default();
-    Ok(Reply::Verbatim(*b"txt", line.into()))
+    Ok(Reply::Verbatim(*b"txt", (line + "\n").into()))
 }
 
 /// `CLIENT LIST [TYPE type | ID id ...]`: replies with a line for each connection, by number.
@@ -86,7 +85,7 @@ fn list(call: &mut ControlCall<'_>) -> CommandResult {
     let sessions = ids.iter().filter_map(|id| call.engine.sessions.get(id));
     let lines: String = sessions
         .filter(|session| !session.closing)
-        .map(|session| describe(call, session))
+        .map(|session| View::of(call).line(session) + "\n")
         .collect();
     Ok(Reply::Verbatim(*b"txt", lines.into()))
 }
@@ -251,59 +250,4 @@ pub(super) fn connected(engine: &Engine) -> Vec<SessionId> {
     let mut ids: Vec<_> = sessions.map(|session| session.id).collect();
     ids.sort_unstable();
     ids
-}
-
-/// A session's line in CLIENT LIST.
-fn describe(call: &ControlCall<'_>, session: &Session) -> String {
-    let engine = &*call.engine;
-    let id = session.id;
-    let seconds_since = |micros: i64| (call.now.micros() - micros).max(0) / 1_000_000;
-    let subscriptions = |topic| engine.pubsub.count(topic, id);
-    let queue = session
-        .transaction
-        .as_ref()
-        .map(|transaction| &transaction.queue);
-    format!(
-        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} {} events=r cmd={} user=default redir=-1 resp={}\n",
-        id.0,
-        session.address,
-        session.local_address,
-        // There is no descriptor; clients that parse the line want a number of the connection's own.
-        id.0,
-        String::from_utf8_lossy(&session.name),
-        seconds_since(session.connected_at),
-        seconds_since(session.active_at),
-        flags(engine, session),
-        session.db.0,
-        subscriptions(Topic::Channel),
-        subscriptions(Topic::Pattern),
-        subscriptions(Topic::Shard),
-        queue.map_or(-1, |queue| queue.len() as i64),
-        Buffers::of(call, session),
-        session.last_command.map_or("NULL", |row| row.full_name()),
-        if session.protocol == Protocol::Resp2 {
-            2
-        } else {
-            3
-        },
-    )
-}
-
-/// The letters of `flags=`, in Redis' order.
-fn flags(engine: &Engine, session: &Session) -> String {
-    let letters = [
-        ('O', engine.monitors.contains(&session.id)),
-        ('P', engine.pubsub.is_subscriber(session.id)),
-        ('x', session.transaction.is_some()),
-        ('b', session.blocked.is_some() || session.postponed),
-        ('d', engine.keyspace.watch.is_dirty(session.id)),
-        ('c', session.closing),
-        ('e', session.no_evict),
-    ];
-    let set: String = letters
-        .iter()
-        .filter(|(_, set)| *set)
-        .map(|(letter, _)| *letter)
-        .collect();
-    if set.is_empty() { "N".to_owned() } else { set }
 }

@@ -2,6 +2,8 @@
 
 use super::client::{ClientType, client_type, connected};
 use super::{Args, CommandResult, ControlCall, Words};
+use crate::acl::UserId;
+use crate::dispatch::printable;
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::session::SessionId;
@@ -13,6 +15,7 @@ use crate::wire::Reply;
 struct Filter<'a> {
     id: Option<SessionId>,
     kind: Option<ClientType>,
+    user: Option<UserId>,
     address: Option<&'a [u8]>,
     local_address: Option<&'a [u8]>,
     skip_me: bool,
@@ -31,7 +34,7 @@ pub(super) fn kill(call: &mut ControlCall<'_>) -> CommandResult {
             ..Filter::default()
         }
     } else {
-        Filter::parse(args)?
+        Filter::parse(args, call.engine)?
     };
     let mut killed = 0;
     for id in connected(call.engine) {
@@ -56,7 +59,7 @@ pub(super) fn kill(call: &mut ControlCall<'_>) -> CommandResult {
 }
 
 impl<'a> Filter<'a> {
-    fn parse(mut args: Args<'a>) -> Result<Filter<'a>, CommandError> {
+    fn parse(mut args: Args<'a>, engine: &Engine) -> Result<Filter<'a>, CommandError> {
         let mut filter = Filter {
             skip_me: true,
             ..Filter::default()
@@ -68,12 +71,7 @@ impl<'a> Filter<'a> {
                 b"TYPE" => filter.kind = Some(ClientType::parse(value)?),
                 b"ADDR" => filter.address = Some(value),
                 b"LADDR" => filter.local_address = Some(value),
-                // Every connection is the default user's.
-                b"USER" if value == b"default" => {}
-                b"USER" => {
-                    let text = [b"ERR No such user '", value, b"'"].concat();
-                    return Err(CommandError::custom(text));
-                }
+                b"USER" => filter.user = Some(parse_user(engine, value)?),
                 b"SKIPME" if value.eq_ignore_ascii_case(b"yes") => filter.skip_me = true,
                 b"SKIPME" if value.eq_ignore_ascii_case(b"no") => filter.skip_me = false,
                 _ => return Err(CommandError::Syntax),
@@ -88,6 +86,7 @@ impl<'a> Filter<'a> {
         };
         self.id.is_none_or(|wanted| wanted == id)
             && self.kind.is_none_or(|kind| kind == client_type(engine, id))
+            && self.user.is_none_or(|user| user == session.user)
             && self
                 .address
                 .is_none_or(|address| address == session.address.as_bytes())
@@ -95,6 +94,13 @@ impl<'a> Filter<'a> {
                 .local_address
                 .is_none_or(|address| address == session.local_address.as_bytes())
     }
+}
+
+fn parse_user(engine: &Engine, name: &[u8]) -> Result<UserId, CommandError> {
+    engine.acl.id(name).ok_or_else(|| {
+        let text = [b"ERR No such user '", printable(name, usize::MAX), b"'"].concat();
+        CommandError::custom(text)
+    })
 }
 
 fn parse_id(text: &[u8]) -> Result<SessionId, CommandError> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::ControlCall;
+use super::client_view::View;
 use crate::keyspace::allocated;
 use crate::pubsub::Topic;
 use crate::session::{Session, Sink};
@@ -41,18 +41,18 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    pub(super) fn of(call: &ControlCall<'_>, session: &Session) -> Buffers {
-        let is_own = session.id == call.session;
+    pub(super) fn of(view: &View<'_>, session: &Session) -> Buffers {
+        let is_own = session.id == view.viewer;
         let buffered = session.decoder.buffered();
         let input = if is_own {
             session.received
         } else {
             buffered.unread
         };
-        let room = input_room(call, session, &buffered, input);
+        let room = input_room(view, session, &buffered, input);
         // Of the command that runs, or waits, or has come in part.
         let request = if is_own {
-            Some(call.request)
+            Some(view.request)
         } else {
             session.blocked.as_ref().map(|blocked| &blocked.request)
         };
@@ -60,17 +60,17 @@ impl Buffers {
             .map_or((buffered.argument_bytes, buffered.arguments), |request| {
                 (request.bytes_len(), request.len())
             });
-        let transaction = session.transaction.as_ref();
+        let transaction = view.transaction(session);
         let requests = transaction.into_iter().flat_map(|it| &it.queue);
         let queue: usize = requests.map(|queued| queued_len(&queued.request)).sum();
         let places = transaction.map_or(0, |it| places(it.queue.len()));
         let mut replies = session.reply_buffer;
-        replies.pass(call.now);
+        replies.pass(view.now);
         let waiting = match &session.sink {
             Sink::Wire(bytes) => bytes.len(),
             Sink::Values(_) => 0,
         };
-        replies.fill(waiting, call.now);
+        replies.fill(waiting, view.now);
         let output = waiting.min(replies.len());
         let over = waiting - output + session.unsent;
         let block = allocated(over.max(REPLY_BLOCK_MIN) + REPLY_BLOCK);
@@ -87,7 +87,7 @@ impl Buffers {
             + queue
             + places * QUEUED
             + blocks_bytes
-            + registrations(call, session);
+            + registrations(view, session);
         Buffers {
             input,
             input_room: room,
@@ -123,13 +123,8 @@ impl fmt::Display for Buffers {
 }
 
 /// Bytes of the input buffer that are free.
-fn input_room(
-    call: &ControlCall<'_>,
-    session: &Session,
-    buffered: &Buffered,
-    input: usize,
-) -> usize {
-    let idle = call.now.seconds() - session.active_at.div_euclid(1_000_000);
+fn input_room(view: &View<'_>, session: &Session, buffered: &Buffered, input: usize) -> usize {
+    let idle = view.now.seconds() - session.active_at.div_euclid(1_000_000);
     if session.active_at == session.connected_at && input == 0 || idle > IDLE_SECONDS {
         return 0;
     }
@@ -151,14 +146,14 @@ fn places(len: usize) -> usize {
 }
 
 /// What subscriptions and watched keys take.
-fn registrations(call: &ControlCall<'_>, session: &Session) -> usize {
+fn registrations(view: &View<'_>, session: &Session) -> usize {
     let table = |len: usize| match len {
         0 => 0,
         len => len * DICT_ENTRY + len.next_power_of_two().max(4) * POINTER,
     };
-    let count = |topic| call.engine.pubsub.count(topic, session.id);
+    let count = |topic| view.engine.pubsub.count(topic, session.id);
     table(count(Topic::Channel))
         + table(count(Topic::Shard))
         + count(Topic::Pattern) * LIST_NODE
-        + call.engine.keyspace.watch.watched(session.id).len() * WATCHED_KEY
+        + view.engine.keyspace.watch.watched(session.id).len() * WATCHED_KEY
 }

@@ -5,7 +5,7 @@ use super::parameter::{Parameter, parameter, parameters};
 use super::{Command, CommandResult, ControlCall, Flag, KeySpec, Words};
 use crate::error::CommandError;
 use crate::value::glob;
-use crate::wire::Reply;
+use crate::wire::{Reply, Request};
 use Flag::*;
 
 #[rustfmt::skip]
@@ -15,7 +15,7 @@ pub(super) const SUBCOMMANDS: &[Command] = &[
     Command::control("HELP",      2,   &[Loading, Stale],                   KeySpec::None, help).since("5.0.0"),
     Command::control("RESETSTAT", 2,   &[Admin, NoScript, Loading, Stale],  KeySpec::None, resetstat).since("2.0.0"),
     Command::control("REWRITE",   2,   &[Admin, NoScript, Loading, Stale],  KeySpec::None, rewrite).since("2.8.0"),
-    Command::control("SET",      -4,   &[Admin, NoScript, Loading, Stale],  KeySpec::None, set).since("2.0.0"),
+    Command::control("SET",      -4,   &[Admin, NoScript, Loading, Stale],  KeySpec::None, set).with_secrets(set_secrets).since("2.0.0"),
 ];
 
 /// `CONFIG GET pattern [pattern ...]`: replies with a map of names to values, each name once.
@@ -83,10 +83,26 @@ fn set(call: &mut ControlCall<'_>) -> CommandResult {
             .set(&mut config, value)
             .map_err(|reason| failed(parameter, &reason))?;
     }
-    call.engine.config = config;
+    let before = std::mem::replace(&mut call.engine.config, config);
     call.engine.apply_config();
+    call.engine.apply_password(&before);
     call.engine.lacks_memory();
     Ok(Reply::OK)
+}
+
+/// The values of passwords and of what belongs to them.
+fn set_secrets(request: &Request) -> Vec<usize> {
+    const SECRET: [&[u8]; 3] = [b"masterauth", b"masteruser", b"requirepass"];
+    if !request.len().is_multiple_of(2) {
+        return Vec::new();
+    }
+    let is_secret = |at: &usize| {
+        let name = request.get(at - 1).unwrap_or_default();
+        SECRET
+            .iter()
+            .any(|secret| name.eq_ignore_ascii_case(secret))
+    };
+    (3..request.len()).step_by(2).filter(is_secret).collect()
 }
 
 fn failed(parameter: &Parameter, reason: &str) -> CommandError {

@@ -1,7 +1,7 @@
 //! Connection commands; CLIENT is in [`super::client`], HELLO and AUTH in [`super::hello`].
 
 use super::client::SUBCOMMANDS as CLIENT;
-use super::hello::{auth, hello};
+use super::hello::{auth, auth_secrets, hello, hello_secrets};
 use super::{Command, CommandResult, ControlCall, Family, Flag, Group, KeySpec, Words};
 use crate::error::CommandError;
 use crate::keyspace::DbIndex;
@@ -12,10 +12,10 @@ use Flag::*;
 #[rustfmt::skip]
 pub(super) const FAMILY: Family = Family::new(Group::Connection, &[
     //                 name      arity  flags                                                                         keys           handler
-    Command::control  ("AUTH",  -2,    &[NoScript, Loading, Stale, Fast, NoAuth, AllowBusy],                          KeySpec::None, auth),
+    Command::control  ("AUTH",  -2,    &[NoScript, Loading, Stale, Fast, NoAuth, AllowBusy],                          KeySpec::None, auth).with_secrets(auth_secrets),
     Command::container("CLIENT",-2,    &[], CLIENT).since("2.4.0"),
     Command::control  ("ECHO",   2,    &[Fast, Loading, Stale],                                                       KeySpec::None, echo),
-    Command::control  ("HELLO", -1,    &[NoScript, Loading, Stale, Fast, NoAuth, AllowBusy],                          KeySpec::None, hello).since("6.0.0"),
+    Command::control  ("HELLO", -1,    &[NoScript, Loading, Stale, Fast, NoAuth, AllowBusy],                          KeySpec::None, hello).with_secrets(hello_secrets).since("6.0.0"),
     Command::control  ("PING",  -1,    &[Fast, Subscriber],                                                           KeySpec::None, ping),
     Command::control  ("QUIT",  -1,    &[NoScript, Loading, Stale, Fast, NoAuth, AllowBusy, NoQueue, Subscriber],     KeySpec::None, quit),
     Command::control  ("RESET",  1,    &[NoScript, Loading, Stale, Fast, NoAuth, AllowBusy, NoQueue, Subscriber],     KeySpec::None, reset).since("6.2.0"),
@@ -62,7 +62,7 @@ fn reset(call: &mut ControlCall<'_>) -> CommandResult {
     engine.keyspace.watch.unwatch(id);
     engine.pubsub.forget(id);
     engine.monitors.remove(&id);
-    let authenticated = engine.config.requirepass.is_empty();
+    let authenticated = engine.acl.is_open();
     if let Some(session) = engine.sessions.get_mut(&id) {
         session.reset(authenticated);
     }

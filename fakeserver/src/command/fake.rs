@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::{Args, CommandResult};
+use crate::acl::{Acl, UserId};
 use crate::clock::Clock;
 use crate::dump::text_of;
 use crate::engine::Engine;
@@ -66,7 +67,7 @@ impl Engine {
         let Some(session) = self.sessions.get(&id) else {
             return Ok(());
         };
-        if !session.authenticated && !self.config.requirepass.is_empty() {
+        if !session.authenticated && !self.acl.is_open() {
             return Err(CommandError::NoAuth);
         }
         if session.protocol == Protocol::Resp2 && self.pubsub.is_subscriber(id) {
@@ -230,6 +231,10 @@ fn reset(engine: &mut Engine, caller: SessionId) -> CommandResult {
     if let Some(initial) = &engine.control.initial {
         engine.config = (**initial).clone();
         engine.apply_config();
+    }
+    engine.acl = Acl::new(&engine.config);
+    if let Some(session) = engine.sessions.get_mut(&caller) {
+        session.user = UserId::DEFAULT;
     }
     engine.slowlog.clear();
     engine.latency_events.clear();

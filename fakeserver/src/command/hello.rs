@@ -1,14 +1,12 @@
 //! HELLO and AUTH: protocol, identity and password of a connection.
 
-use super::{Args, CommandResult, ControlCall, Words};
+use super::{Args, Caller, CommandResult, ControlCall, Words};
+use crate::acl::{Context, DEFAULT_USER, Denied};
 use crate::engine::{Engine, VERSION};
 use crate::error::CommandError;
 use crate::session::SessionId;
 use crate::value::number;
-use crate::wire::{Protocol, Reply};
-
-/// The only user there is.
-const DEFAULT_USER: &[u8] = b"default";
+use crate::wire::{Protocol, Reply, Request};
 
 /// `AUTH [username] password`: replies with `OK`. Errors: no password configured; wrong password; more words.
 pub(super) fn auth(call: &mut ControlCall<'_>) -> CommandResult {
@@ -18,13 +16,21 @@ pub(super) fn auth(call: &mut ControlCall<'_>) -> CommandResult {
     args.finish()?;
     let (user, password) = match second {
         Some(password) => (first, password),
-        None if call.engine.config.requirepass.is_empty() => {
+        None if call.engine.acl.takes_any_password() => {
             return Err(CommandError::AuthWithoutPassword);
         }
         None => (DEFAULT_USER, first),
     };
-    authenticate(call.engine, call.session, user, password)?;
+    sign_in(call, user, password)?;
     Ok(Reply::OK)
+}
+
+/// Whatever stands where names and passwords are wanted; too many words are none of them.
+pub(super) fn auth_secrets(request: &Request) -> Vec<usize> {
+    if request.len() > 3 {
+        return Vec::new();
+    }
+    (1..request.len()).collect()
 }
 
 /// `HELLO [protover [AUTH username password] [SETNAME clientname]]`: replies with a map that describes the server.
@@ -38,7 +44,7 @@ pub(super) fn hello(call: &mut ControlCall<'_>) -> CommandResult {
     };
     while let Some(option) = args.next_if_any() {
         match (option.to_ascii_uppercase().as_slice(), args.len()) {
-            (b"AUTH", 2..) => sign_in(call.engine, id, &mut args)?,
+            (b"AUTH", 2..) => sign_in(call, args.next()?, args.next()?)?,
             (b"SETNAME", 1..) => set_name(call.engine, id, args.next()?)?,
             _ => return Err(unknown_option(option)),
         }
@@ -46,7 +52,8 @@ pub(super) fn hello(call: &mut ControlCall<'_>) -> CommandResult {
     let Some(session) = call.engine.sessions.get_mut(&id) else {
         return Ok(Reply::Nothing);
     };
-    if !session.authenticated && !call.engine.config.requirepass.is_empty() {
+    // Even if commands need no authentication by now.
+    if !session.authenticated {
         return Err(CommandError::HelloUnauthenticated);
     }
     session.protocol = protocol.unwrap_or(session.protocol);
@@ -81,27 +88,40 @@ fn protocol(version: &[u8]) -> Result<Protocol, CommandError> {
     }
 }
 
-fn sign_in(engine: &mut Engine, id: SessionId, args: &mut Args<'_>) -> Result<(), CommandError> {
-    let (user, password) = (args.next()?, args.next()?);
-    authenticate(engine, id, user, password)
+/// The words behind each AUTH that HELLO comes to.
+pub(super) fn hello_secrets(request: &Request) -> Vec<usize> {
+    let mut args = Args::new(request, 1);
+    let mut secrets = Vec::new();
+    if args
+        .next_if_any()
+        .is_none_or(|version| protocol(version).is_err())
+    {
+        return secrets;
+    }
+    loop {
+        let at = request.len() - args.len();
+        if args.len() > 2 && args.keyword("AUTH") {
+            secrets.extend([at + 1, at + 2]);
+            let _ = (args.next(), args.next());
+        } else if args.len() > 1 && args.keyword("SETNAME") {
+            let _ = args.next();
+        } else {
+            return secrets;
+        }
+    }
 }
 
-fn authenticate(
-    engine: &mut Engine,
-    id: SessionId,
-    user: &[u8],
-    password: &[u8],
-) -> Result<(), CommandError> {
-    let expected = &engine.config.requirepass;
-    // A user without a password accepts any.
-    let right = expected.is_empty() || expected.as_bytes() == password;
-    if user != DEFAULT_USER || !right {
-        return Err(CommandError::WrongPassword);
-    }
-    if let Some(session) = engine.sessions.get_mut(&id) {
-        session.authenticated = true;
-    }
-    Ok(())
+fn sign_in(call: &mut ControlCall<'_>, user: &[u8], password: &[u8]) -> Result<(), CommandError> {
+    let context = match call.caller {
+        Caller::Exec => Context::Multi,
+        Caller::Client | Caller::Script => Context::TopLevel,
+    };
+    let denied = Denied {
+        context,
+        ..Denied::new(call.row, call.request)
+    };
+    call.engine
+        .authenticate(call.session, (user, password), &denied)
 }
 
 /// Names a connection; an empty name takes the name away. Errors: anything but printable ASCII without blanks.

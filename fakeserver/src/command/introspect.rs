@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::Command;
+use super::key_use::{has_keys, key_flags, key_positions};
 use super::{
-    Access, CommandResult, ControlCall, Flag, Group, KeySpec, Row, Words, lookup, recorded, rows,
+    Access, CommandResult, ControlCall, Flag, KeySpec, Row, Words, lookup, recorded, rows,
 };
 use crate::dispatch;
 use crate::error::CommandError;
@@ -65,7 +66,9 @@ fn getkeysandflags(call: &mut ControlCall<'_>) -> CommandResult {
     let FoundKeys { row, request, keys } = keys_of_arguments(call)?;
     let described = keys.into_iter().map(|(at, access)| {
         let key = Reply::bulk(request.get(at).unwrap_or_default());
-        Reply::Array(vec![key, key_flags(row, &request, at, access)])
+        let flags = key_flags(row, &request, at, access);
+        let flags = flags.into_iter().map(Reply::simple).collect();
+        Reply::Array(vec![key, Reply::Set(flags)])
     });
     Ok(Reply::Array(described.collect()))
 }
@@ -182,7 +185,7 @@ fn description(row: &'static Row) -> Reply {
             recorded::reply(field, value)
         })
     };
-    let categories = categories(row).map(|name| Reply::Simple(name.into()));
+    let categories = recorded::categories(row.full_name()).map(Reply::simple);
     let subcommands = row.subcommands().iter().map(|row| description(row));
     // The empty set, but an array of those that are there.
     let subcommands = match subcommands.len() {
@@ -221,18 +224,9 @@ fn legacy_range(row: &Row) -> (i64, i64, i64) {
     }
 }
 
-/// ACL categories with their `@`.
-fn categories(row: &Row) -> impl Iterator<Item = &'static str> {
-    recorded::info(row.full_name(), "acl")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-}
-
 fn has_category(row: &Row, category: &[u8]) -> bool {
     let bare = |name: &'static str| name.trim_start_matches('@').as_bytes();
-    categories(row).any(|name| bare(name).eq_ignore_ascii_case(category))
+    recorded::categories(row.full_name()).any(|name| bare(name).eq_ignore_ascii_case(category))
 }
 
 /// What COMMAND DOCS says of one command, under its name.
@@ -273,128 +267,10 @@ fn keys_of_arguments(call: &ControlCall<'_>) -> Result<FoundKeys, CommandError> 
     if !has_keys(row) {
         return refuse("ERR The command has no key arguments");
     }
-    let kind = if row.has(ReadOnly) {
-        Access::Read
-    } else {
-        Access::Write
-    };
-    let keys = row.keys().positions(&request, kind);
-    // A destination alone is what is left of a count that cannot be read.
-    let half = matches!(row.keys(), KeySpec::DestinationAndCount) && keys.len() < 2;
-    if half || lacks_keys(row, &request) || keys.is_empty() && !row.has(NoMandatoryKeys) {
+    let keys = key_positions(row, &request);
+    let keys = keys.filter(|keys| !keys.is_empty() || row.has(NoMandatoryKeys));
+    let Some(keys) = keys else {
         return refuse("ERR Invalid arguments specified for command");
-    }
+    };
     Ok(FoundKeys { row, request, keys })
-}
-
-/// Whether keys that a spec places at an index are missing, though the command does without (PFMERGE of no source).
-fn lacks_keys(row: &Row, request: &Request) -> bool {
-    key_specs(row)
-        .filter_map(|spec| {
-            spec.get("begin_search")?
-                .get("spec")?
-                .get("index")?
-                .as_u64()
-        })
-        .any(|index| index >= request.len() as u64)
-}
-
-/// Whether a command (or one of its subcommands) has keys; shard channels stand where keys stand, but are none.
-fn has_keys(row: &Row) -> bool {
-    let names_channels = key_specs(row)
-        .filter_map(|spec| spec.get("flags")?.as_array())
-        .flatten()
-        .any(|flag| flag == "+not_key");
-    !matches!(row.keys(), KeySpec::None) && !names_channels
-        || row.subcommands().iter().any(|row| has_keys(row))
-}
-
-fn key_specs(row: &Row) -> impl Iterator<Item = &'static Value> {
-    recorded::info(row.full_name(), "key_specs")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-}
-
-/// What a command does to the key at `at`, as its key specs name it.
-fn key_flags(row: &Row, request: &Request, at: usize, access: Access) -> Reply {
-    let spec = key_specs(row).find(|spec| covers(spec, request, at));
-    let flags = spec.and_then(|spec| spec.get("flags")?.as_array());
-    let names: Vec<&'static str> = flags
-        .into_iter()
-        .flatten()
-        .filter_map(|flag| flag.as_str()?.strip_prefix('+'))
-        .collect();
-    let names = if names.contains(&"variable_flags") {
-        variable_flags(row, request)
-    } else if names.is_empty() {
-        match access {
-            Access::Read => &["RO", "access"],
-            Access::Write => &["OW", "update"],
-        }
-    } else {
-        names.as_slice()
-    };
-    Reply::Set(names.iter().map(|name| Reply::simple(name)).collect())
-}
-
-/// Whether a recorded key spec places a key at `at`.
-fn covers(spec: &Value, request: &Request, at: usize) -> bool {
-    let number = |value: Option<&Value>| value.and_then(Value::as_i64);
-    let search = spec
-        .get("begin_search")
-        .and_then(|search| search.get("spec"));
-    let Some(search) = search else { return false };
-    let begin = match search.get("keyword").and_then(Value::as_str) {
-        Some(keyword) => {
-            let found = request
-                .words()
-                .position(|word| word.eq_ignore_ascii_case(keyword.as_bytes()));
-            found.map(|found| found as i64 + 1)
-        }
-        None => number(search.get("index")),
-    };
-    let find = spec.get("find_keys").and_then(|find| find.get("spec"));
-    let (Some(begin), Some(find)) = (begin, find) else {
-        return false;
-    };
-    let at = at as i64;
-    if let Some(count_at) = number(find.get("keynumidx")) {
-        return at > begin + count_at;
-    }
-    let last = match number(find.get("lastkey")) {
-        Some(last) if last >= 0 => begin + last,
-        _ => request.len() as i64,
-    };
-    (begin..=last).contains(&at)
-}
-
-/// Commands whose effect on the key depends on an option (SET with GET, BITFIELD with anything but GET).
-fn variable_flags(row: &Row, request: &Request) -> &'static [&'static str] {
-    const BOTH: &[&str] = &["RW", "access", "update"];
-    let is_bitmap = row.group() == Group::Bitmap;
-    let mut words = request.words().skip(if is_bitmap { 2 } else { 3 });
-    while let Some(word) = words.next() {
-        let is = |option: &[u8]| word.eq_ignore_ascii_case(option);
-        if is_bitmap {
-            let values = if is(b"GET") {
-                2
-            } else if is(b"OVERFLOW") {
-                1
-            } else {
-                return BOTH;
-            };
-            // What is cut short might become anything.
-            if words.by_ref().take(values).count() < values {
-                return BOTH;
-            }
-        } else if is(b"GET") {
-            return BOTH;
-        }
-    }
-    if is_bitmap {
-        &["RO", "access"]
-    } else {
-        &["OW", "update"]
-    }
 }

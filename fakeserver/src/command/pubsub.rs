@@ -10,16 +10,16 @@ use Flag::*;
 
 #[rustfmt::skip]
 pub(super) const FAMILY: Family = Family::new(Group::PubSub, &[
-    //                 name           arity  flags                                            keys            handler
-    Command::control  ("PSUBSCRIBE",   -2,   &[PubSub, NoScript, Loading, Stale, Subscriber], KeySpec::None,  psubscribe).since("2.0.0"),
-    Command::control  ("PUBLISH",       3,   &[PubSub, Loading, Stale, Fast, MayReplicate],   KeySpec::None,  publish).since("2.0.0"),
+    //                 name           arity  flags                                                          keys            handler
+    Command::control  ("PSUBSCRIBE",   -2,   &[PubSub, NoScript, Loading, Stale, Subscriber, TakesPatterns], KeySpec::None,  psubscribe).since("2.0.0"),
+    Command::control  ("PUBLISH",       3,   &[PubSub, Loading, Stale, Fast, MayReplicate, TakesChannel],    KeySpec::None,  publish).since("2.0.0"),
     Command::container("PUBSUB",       -2,   &[], PUBSUB).since("2.8.0"),
-    Command::control  ("PUNSUBSCRIBE", -1,   &[PubSub, NoScript, Loading, Stale, Subscriber], KeySpec::None,  punsubscribe).since("2.0.0"),
-    Command::control  ("SPUBLISH",      3,   &[PubSub, Loading, Stale, Fast, MayReplicate],   KeySpec::FIRST, spublish).since("7.0.0"),
-    Command::control  ("SSUBSCRIBE",   -2,   &[PubSub, NoScript, Loading, Stale, Subscriber], KeySpec::ALL,   ssubscribe).since("7.0.0"),
-    Command::control  ("SUBSCRIBE",    -2,   &[PubSub, NoScript, Loading, Stale, Subscriber], KeySpec::None,  subscribe).since("2.0.0"),
-    Command::control  ("SUNSUBSCRIBE", -1,   &[PubSub, NoScript, Loading, Stale, Subscriber], KeySpec::ALL,   sunsubscribe).since("7.0.0"),
-    Command::control  ("UNSUBSCRIBE",  -1,   &[PubSub, NoScript, Loading, Stale, Subscriber], KeySpec::None,  unsubscribe).since("2.0.0"),
+    Command::control  ("PUNSUBSCRIBE", -1,   &[PubSub, NoScript, Loading, Stale, Subscriber],                KeySpec::None,  punsubscribe).since("2.0.0"),
+    Command::control  ("SPUBLISH",      3,   &[PubSub, Loading, Stale, Fast, MayReplicate, TakesChannel],    KeySpec::FIRST, spublish).since("7.0.0"),
+    Command::control  ("SSUBSCRIBE",   -2,   &[PubSub, NoScript, Loading, Stale, Subscriber, TakesChannels], KeySpec::ALL,   ssubscribe).since("7.0.0"),
+    Command::control  ("SUBSCRIBE",    -2,   &[PubSub, NoScript, Loading, Stale, Subscriber, TakesChannels], KeySpec::None,  subscribe).since("2.0.0"),
+    Command::control  ("SUNSUBSCRIBE", -1,   &[PubSub, NoScript, Loading, Stale, Subscriber],                KeySpec::ALL,   sunsubscribe).since("7.0.0"),
+    Command::control  ("UNSUBSCRIBE",  -1,   &[PubSub, NoScript, Loading, Stale, Subscriber],                KeySpec::None,  unsubscribe).since("2.0.0"),
 ]);
 
 #[rustfmt::skip]

@@ -24,6 +24,17 @@ pub(super) fn info(full_name: &str, field: &str) -> Option<&'static Value> {
     COMMANDS.get(full_name)?.get("info")?.get(field)
 }
 
+/// The full names of all commands, a container in front of its subcommands.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    COMMANDS.keys().map(String::as_str)
+}
+
+/// The ACL categories of a command with their `@`.
+pub(super) fn categories(full_name: &str) -> impl Iterator<Item = &'static str> {
+    let names = info(full_name, "acl").and_then(Value::as_array);
+    names.into_iter().flatten().filter_map(Value::as_str)
+}
+
 /// What COMMAND DOCS says of a command, without its subcommands.
 pub(super) fn docs(full_name: &str) -> Option<&'static Map<String, Value>> {
     COMMANDS.get(full_name)?.get("docs")?.as_object()

@@ -7,7 +7,7 @@ use super::introspect::{command, help};
 use super::{
     Command, CommandResult, ControlCall, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall,
 };
-use super::{config_command, debug, introspect, latency, memory, replconf};
+use super::{acl, config_command, debug, introspect, latency, memory, replconf};
 use crate::error::CommandError;
 use crate::keyspace::DbIndex;
 use crate::value::number;
@@ -17,6 +17,7 @@ use Flag::*;
 #[rustfmt::skip]
 pub(super) const FAMILY: Family = Family::new(Group::Server, &[
     //                 name           arity  flags                                                            keys           handler
+    Command::container("ACL",         -2,    &[], acl::SUBCOMMANDS).since("6.0.0"),
     Command::control  ("BGREWRITEAOF", 1,    &[Admin, NoScript, NoAsyncLoading],                              KeySpec::None, bgrewriteaof),
     Command::control  ("BGSAVE",      -1,    &[Admin, NoScript, NoAsyncLoading],                              KeySpec::None, bgsave),
     Command::control  ("COMMAND",     -1,    &[Loading, Stale],                                               KeySpec::None, command).with_subcommands(introspect::SUBCOMMANDS).since("2.8.13"),

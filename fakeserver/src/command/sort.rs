@@ -29,7 +29,7 @@ pub(super) const FAMILY: Family = Family::new(Group::Generic, &[
 fn sort(call: &mut WriteCall<'_>) -> CommandResult {
     let mut args = call.args();
     let key = args.next()?;
-    let options = Options::parse(args, true)?;
+    let options = Options::parse(args, true, call.reads_any_key)?;
     let sorted = options.run(call.keyspace, key, call.caller)?;
     let Some(destination) = options.store else {
         return Ok(reply(sorted));
@@ -58,7 +58,9 @@ fn sort(call: &mut WriteCall<'_>) -> CommandResult {
 fn sort_ro(call: &mut ControlCall<'_>) -> CommandResult {
     let mut args = call.args();
     let key = args.next()?;
-    let options = Options::parse(args, false)?;
+    let (row, request) = (call.row, call.request);
+    let reads_any_key = call.engine.may_read_any_key(call.session, row, request);
+    let options = Options::parse(args, false, reads_any_key)?;
     let sorted = options.run(&mut call.engine.keyspace, key, call.caller)?;
     Ok(reply(sorted))
 }
@@ -134,7 +136,12 @@ enum Weight {
 }
 
 impl<'a> Options<'a> {
-    fn parse(mut args: Args<'a>, may_store: bool) -> Result<Options<'a>, CommandError> {
+    fn parse(
+        mut args: Args<'a>,
+        may_store: bool,
+        reads_any_key: bool,
+    ) -> Result<Options<'a>, CommandError> {
+        let denied = |option| Err(CommandError::NoPermissionToDereference(option));
         let mut options = Options {
             direction: Direction::Ascending,
             comparison: Comparison::Numbers,
@@ -156,9 +163,17 @@ impl<'a> Options<'a> {
             } else if may_store && args.keyword("STORE") {
                 options.store = Some(args.next()?);
             } else if args.keyword("BY") {
-                options.by = Some(args.next()?);
+                let pattern = args.next()?;
+                if pattern.contains(&b'*') && !reads_any_key {
+                    return denied("BY");
+                }
+                options.by = Some(pattern);
             } else if args.keyword("GET") {
-                options.get.push(args.next()?);
+                let pattern = args.next()?;
+                if !reads_any_key {
+                    return denied("GET");
+                }
+                options.get.push(pattern);
             } else {
                 return Err(CommandError::Syntax);
             }

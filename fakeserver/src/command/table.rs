@@ -1,5 +1,6 @@
 //! Rows of the command table and how they are found.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -63,6 +64,12 @@ pub enum Flag {
     Protected,
     /// Allowed to a RESP2 client that subscribes.
     Subscriber,
+    /// The first argument is a channel that it speaks to.
+    TakesChannel,
+    /// All arguments are channels that it listens to.
+    TakesChannels,
+    /// All arguments are patterns of channels that it listens to.
+    TakesPatterns,
 }
 
 /// The function behind a row, by what it may touch.
@@ -91,6 +98,9 @@ pub(crate) struct Effects {
 /// What a request declares about its own effects, other than its row does: the script that it names.
 type Declared = fn(&Engine, &Request) -> Option<Effects>;
 
+/// Places of words that whoever looks on must not see: passwords.
+type Secrets = fn(&Request) -> Vec<usize>;
+
 /// One row of the command table, as its family's file writes it.
 #[derive(Clone, Copy, Debug)]
 pub struct Command {
@@ -102,6 +112,7 @@ pub struct Command {
     since: &'static str,
     subcommands: &'static [Command],
     declared: Option<Declared>,
+    secrets: Option<Secrets>,
 }
 
 impl Command {
@@ -121,6 +132,7 @@ impl Command {
             since: "1.0.0",
             subcommands: &[],
             declared: None,
+            secrets: None,
         }
     }
 
@@ -180,6 +192,12 @@ impl Command {
     #[cfg(feature = "lua")]
     pub(crate) const fn declared_by(mut self, declared: Declared) -> Command {
         self.declared = Some(declared);
+        self
+    }
+
+    /// Some words of a request are secrets.
+    pub(crate) const fn with_secrets(mut self, secrets: Secrets) -> Command {
+        self.secrets = Some(secrets);
         self
     }
 
@@ -268,6 +286,23 @@ impl Row {
             needs_memory: self.has(Flag::DenyOom),
             replicates: self.has(Flag::MayReplicate),
         })
+    }
+
+    /// The request as it may be shown to others than the caller.
+    pub(crate) fn shown<'a>(&self, request: &'a Request) -> Cow<'a, Request> {
+        let secrets = self.command.secrets.map(|secrets| secrets(request));
+        let secrets = secrets.unwrap_or_default();
+        if secrets.is_empty() {
+            return Cow::Borrowed(request);
+        }
+        let words = request.words().enumerate().map(|(at, word)| {
+            if secrets.contains(&at) {
+                b"(redacted)"
+            } else {
+                word
+            }
+        });
+        Cow::Owned(Request::new(words))
     }
 
     /// Where the keys are.

@@ -1,6 +1,7 @@
 //! Transactions (multi.c): commands are queued by dispatch, EXEC runs them in one go and nothing is rolled back.
 
 use super::{Caller, Command, CommandResult, ControlCall, Family, Flag, Group, KeySpec, Words};
+use crate::acl::{Context, Denial, Denied};
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::session::{Queued, SessionId, Transaction};
@@ -63,7 +64,19 @@ fn exec(call: &mut ControlCall<'_>) -> CommandResult {
     let silenced_before = is_silenced(engine, id);
     let mut has_silence = silenced_before;
     let mut replies = Vec::with_capacity(transaction.queue.len());
+    let mut is_denied = false;
     for queued in &transaction.queue {
+        is_denied = false;
+        if engine.acl.is_restricting()
+            && let Err(denial) = engine.check_permission(id, queued.row, &queued.request)
+        {
+            replies.push((
+                engine.protocol(id),
+                deny(engine, id, denial, queued, &transaction),
+            ));
+            is_denied = true;
+            continue;
+        }
         let (reply, pushes_in_front) = run_queued(engine, id, queued);
         let is_silent = is_silenced(engine, id);
         has_silence |= is_silent;
@@ -78,6 +91,10 @@ fn exec(call: &mut ControlCall<'_>) -> CommandResult {
             _ => reply,
         };
         replies.push((engine.protocol(id), reply));
+    }
+    if is_denied {
+        // What was denied before another command is not counted against EXEC.
+        engine.stats.interrupted(call.row);
     }
     // Redis writes each reply as soon as its command has run, so a HELLO changes only those behind it.
     let protocol = engine.protocol(id);
@@ -101,6 +118,25 @@ fn exec(call: &mut ControlCall<'_>) -> CommandResult {
         });
     }
     Ok(Reply::Nothing)
+}
+
+/// Notes that a command has been denied since it was queued; its reply.
+fn deny(
+    engine: &mut Engine,
+    id: SessionId,
+    denial: Denial,
+    queued: &Queued,
+    transaction: &Transaction,
+) -> Reply {
+    let denied = Denied {
+        context: Context::Multi,
+        executing: Some(transaction),
+        ..Denied::new(queued.row, &queued.request)
+    };
+    engine.log_denial(id, denial, &denied);
+    let error = denial.error_in_exec();
+    engine.stats.error(&error);
+    Reply::Error(error)
 }
 
 /// Runs a queued command; its reply, and how many pushes to the session itself are in front of it.

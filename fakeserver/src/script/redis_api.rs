@@ -9,7 +9,7 @@ use super::Sha;
 use super::arguments::{Arguments, number_text};
 use super::raise::Raised;
 use super::sandbox::Shared;
-use crate::command::lookup;
+use crate::dispatch::find;
 use crate::engine::VERSION;
 
 /// Levels of the log.
@@ -52,9 +52,10 @@ pub(super) fn library(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<Table> {
     let outside = || lua.create_function(|_, _: MultiValue| Err::<(), _>(not_running()));
     redis.raw_set("call", outside()?)?;
     redis.raw_set("pcall", outside()?)?;
+    let checked = Arc::clone(shared);
     redis.raw_set(
         "acl_check_cmd",
-        lua.create_function(|_, values| acl_check_cmd(&values))?,
+        lua.create_function(move |_, values| acl_check_cmd(&values, &checked))?,
     )?;
     redis.raw_set(
         "breakpoint",
@@ -195,18 +196,14 @@ fn setresp(lua: &Lua, values: MultiValue, shared: &Shared) -> mlua::Result<()> {
     Ok(())
 }
 
-/// `redis.acl_check_cmd(word ...)`: whether the user may run the command, which the only user may if it exists.
-fn acl_check_cmd(values: &MultiValue) -> mlua::Result<bool> {
+/// `redis.acl_check_cmd(word ...)`: whether the script's user may run the command. Errors: there is no such command.
+fn acl_check_cmd(values: &MultiValue, shared: &Shared) -> mlua::Result<bool> {
     let request = words(values)?;
-    let known = lookup(request.name()).is_some_and(|row| {
-        let name = request.get(1);
-        row.subcommands().is_empty() || name.is_none_or(|name| row.subcommand(name).is_some())
-    });
-    if known {
-        Ok(true)
-    } else {
-        Err(error("Invalid command passed to redis.acl_check_cmd()"))
-    }
+    let Some(row) = find(&request) else {
+        return Err(error("Invalid command passed to redis.acl_check_cmd()"));
+    };
+    let user = shared.user();
+    Ok(user.is_none_or(|user| user.check(row, &request).is_ok()))
 }
 
 /// The words of a command from the arguments of `redis.call`. Errors: none at all; one that is neither text nor number.

@@ -10,6 +10,7 @@ use super::convert::{put_at, to_lua, to_reply};
 use super::raise::{IS_COUNTED, KILLED, Raised, failed};
 use super::sandbox::{Kind, Sandbox, Shared, unlimited};
 use super::{Script, ScriptFlag, ScriptFlags, Sha, redis_api};
+use crate::acl::{Context, Denied};
 use crate::command::{Caller, Flag, Row};
 use crate::dispatch::{find, resolve};
 use crate::engine::Engine;
@@ -168,6 +169,8 @@ impl Sandbox {
         invocation: &Invocation<'_>,
     ) -> mlua::Result<Outcome> {
         self.reset(&engine.config)?;
+        let user = engine.restricted_user(invocation.session).cloned();
+        self.shared.begin_for(user);
         let lua = &self.lua;
         let words = |range: std::ops::Range<usize>| -> mlua::Result<Table> {
             let table = lua.create_table_with_capacity(range.len(), 0)?;
@@ -272,7 +275,7 @@ impl Bridge<'_> {
         let Ok(mut engine) = self.engine.try_borrow_mut() else {
             return Err(redis_api::error("redis.call inside of redis.call"));
         };
-        let row = match self.admit(&engine, &request) {
+        let row = match self.admit(&mut engine, &request) {
             Ok(row) => row,
             Err(error) => {
                 engine.stats.rejected(find(&request), &error);
@@ -289,7 +292,7 @@ impl Bridge<'_> {
     }
 
     /// Whether the script may call a command now (script.c, `scriptCall`).
-    fn admit(&self, engine: &Engine, request: &Request) -> Result<&'static Row, CommandError> {
+    fn admit(&self, engine: &mut Engine, request: &Request) -> Result<&'static Row, CommandError> {
         let row = resolve(request).map_err(|error| match error {
             CommandError::WrongArity(_) => {
                 CommandError::custom("ERR Wrong number of args calling Redis command from script")
@@ -301,6 +304,16 @@ impl Bridge<'_> {
             return Err(CommandError::custom(
                 "ERR This Redis command is not allowed from script",
             ));
+        }
+        if engine.acl.is_restricting()
+            && let Err(denial) = engine.check_permission(self.session, row, request)
+        {
+            let denied = Denied {
+                context: Context::Script,
+                ..Denied::new(row, request)
+            };
+            engine.log_denial(self.session, denial, &denied);
+            return Err(denial.error_in_script());
         }
         let writes = row.has(Flag::Write);
         if self.read_only && (writes || row.has(Flag::MayReplicate)) {

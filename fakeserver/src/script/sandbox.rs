@@ -15,6 +15,7 @@ use super::protect::{
 use super::raise::{KILLED, Raised, failed, library_error};
 use super::random::Lrand48;
 use super::{bit, cjson, cmsgpack, limits, redis_api, strings, structs, walk};
+use crate::acl::User;
 use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::running::Interlude;
@@ -65,9 +66,22 @@ pub(super) struct Shared {
     /// While a library is loaded, by when that has to be done.
     pub load_until: Mutex<Option<(Arc<dyn Interlude>, Timestamp)>>,
     pub random: Arc<Lrand48>,
+    /// Whose permissions `redis.acl_check_cmd` tells; none if everybody has all.
+    user: Mutex<Option<Arc<User>>>,
 }
 
 impl Shared {
+    /// A script begins that this user runs.
+    pub(super) fn begin_for(&self, user: Option<Arc<User>>) {
+        *self.user.lock().unwrap_or_else(PoisonError::into_inner) = user;
+    }
+
+    /// The user of the running script, if it may not do everything.
+    pub(super) fn user(&self) -> Option<Arc<User>> {
+        let user = self.user.lock().unwrap_or_else(PoisonError::into_inner);
+        user.clone()
+    }
+
     /// Whether so many bytes are more than a script may have at all.
     pub(super) fn is_too_much(&self, bytes: usize) -> bool {
         bytes > self.memory_max.load(Relaxed)
@@ -135,6 +149,7 @@ impl Sandbox {
             is_killed: AtomicBool::new(false),
             load_until: Mutex::new(None),
             random,
+            user: Mutex::new(None),
         });
         walk::keep_next(&lua)?;
         let real = lua.globals();
