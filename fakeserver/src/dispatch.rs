@@ -79,8 +79,9 @@ impl Engine {
             }
             Err(refusal) => {
                 let error = self.explain(id, request, refusal);
+                let error = self.reject(id, named, error);
                 self.stats.rejected(find(request), &error);
-                return self.reject(id, named, error);
+                return Reply::Error(error);
             }
         };
         if self.holds_back(id, row, request) {
@@ -105,7 +106,12 @@ impl Engine {
 
     /// An error before execution. Inside of MULTI it dooms the EXEC (multi.c, `flagTransaction`); of EXEC itself it discards the
     /// transaction and says so (`execCommandAbort`).
-    fn reject(&mut self, id: SessionId, named: Option<&'static Row>, error: CommandError) -> Reply {
+    fn reject(
+        &mut self,
+        id: SessionId,
+        named: Option<&'static Row>,
+        error: CommandError,
+    ) -> CommandError {
         let discards = named.is_some_and(|row| row.has(Flag::EndsTransaction));
         if let Some(session) = self.sessions.get_mut(&id) {
             if discards {
@@ -115,7 +121,7 @@ impl Engine {
             }
         }
         if !discards {
-            return Reply::Error(error);
+            return error;
         }
         self.keyspace.watch.unwatch(id);
         let text = error.to_bytes();
@@ -124,7 +130,7 @@ impl Engine {
             b"EXECABORT Transaction discarded because of: ".as_slice(),
             reason,
         ];
-        Reply::Error(CommandError::custom(parts.concat()))
+        CommandError::custom(parts.concat())
     }
 
     /// The error of a request that is refused; what a user was denied is noted.
