@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use fakeserver::Server;
+use fakeserver::clock::Clock;
 use serde_json::Value;
 use tests::frame::Frame;
 use tests::json::to_json;
@@ -131,6 +132,172 @@ fn command_and_its_subcommands_tell_of_the_same_commands() {
         let listed = list.as_array().unwrap().iter();
         let listed: BTreeSet<String> = listed.map(|name| name.as_str().unwrap().into()).collect();
         assert_eq!(listed, &names | &subcommands);
+    });
+}
+
+/// Has clients denied something in every way.
+fn be_denied(backend: &Backend) {
+    const SCRIPT: &str = "return redis.pcall('set', 'k', 1).err";
+    let (mut admin, mut raw) = (backend.raw(), backend.raw());
+    call(
+        &mut admin,
+        "ACL SETUSER erin reset on nopass +get +eval +multi +exec +publish ~k",
+    );
+    call(&mut admin, "ACL LOG RESET");
+    for request in [
+        "AUTH erin any",
+        "GET k",
+        "GET other",
+        "GET other",
+        "CONFIG GET x",
+        "PUBLISH c x",
+        "auth nobody any",
+        "HELLO 3 AUTH nobody any",
+        "MULTI",
+        "SET k 1",
+        "EXEC",
+        "MULTI",
+        "GET k",
+    ] {
+        call(&mut raw, request);
+    }
+    call(&mut admin, "ACL SETUSER erin resetkeys");
+    call(&mut raw, "EXEC");
+    raw.call(&["EVAL", SCRIPT, "0"]);
+}
+
+#[test]
+fn denials_are_logged() {
+    const LOGGED: &[(i64, &str, &str, &str, &str, &str)] = &[
+        (1, "command", "lua", "set", "erin", "eval"),
+        (1, "key", "multi", "k", "erin", "exec"),
+        (1, "command", "multi", "set", "erin", "set"),
+        (1, "auth", "toplevel", "HELLO", "nobody", "hello"),
+        (1, "auth", "toplevel", "auth", "nobody", "auth"),
+        (1, "channel", "toplevel", "c", "erin", "publish"),
+        (1, "command", "toplevel", "config|get", "erin", "config|get"),
+        (2, "key", "toplevel", "other", "erin", "get"),
+    ];
+    Backend::each(|backend| {
+        be_denied(backend);
+        let mut raw = backend.raw();
+        raw.call(&["HELLO", "3"]);
+        let log = to_json(&raw.call(&["ACL", "LOG", "100"]));
+        let log = log.as_array().unwrap();
+        for (entry, logged) in log.iter().zip(LOGGED) {
+            let text = |name: &str| entry[name].as_str().unwrap();
+            let client = text("client-info");
+            let found = (
+                entry["count"].as_i64().unwrap(),
+                text("reason"),
+                text("context"),
+                text("object"),
+                text("username"),
+                client
+                    .split(" cmd=")
+                    .nth(1)
+                    .unwrap()
+                    .split(' ')
+                    .next()
+                    .unwrap(),
+            );
+            assert_eq!(found, *logged);
+            assert!(client.contains(" user=erin "), "{client}");
+            assert_eq!(entry.as_object().unwrap().len(), 7);
+        }
+        assert_eq!(log.len(), LOGGED.len());
+        assert!(
+            log[1]["client-info"]
+                .as_str()
+                .unwrap()
+                .contains(" flags=x ")
+        );
+        assert!(
+            log[1]["client-info"]
+                .as_str()
+                .unwrap()
+                .contains(" multi=1 ")
+        );
+        let two = to_json(&raw.call(&["ACL", "LOG", "2"]));
+        assert_eq!(two.as_array().unwrap().len(), 2);
+        assert_eq!(call(&mut raw, "ACL LOG RESET"), "+OK");
+        assert_eq!(call(&mut raw, "ACL LOG"), "*0");
+        call(&mut raw, "ACL DELUSER erin");
+    });
+}
+
+/// How often each denial of the log happened, and how long ago the last time was.
+fn counts_and_ages(raw: &mut Raw) -> Vec<(i64, f64)> {
+    let log = to_json(&raw.call(&["ACL", "LOG"]));
+    let entries = log.as_array().unwrap().iter();
+    // Names and values in turn.
+    let number = |value: &Value| match value {
+        Value::String(text) => text.parse().unwrap(),
+        value => value.as_f64().unwrap(),
+    };
+    entries
+        .map(|entry| (number(&entry[1]) as i64, number(&entry[11])))
+        .collect()
+}
+
+#[test]
+fn denials_within_a_minute_are_one_entry() {
+    let server = Server::builder().clock(Clock::frozen_at(1000)).build();
+    let backend = Backend::from_fake(server);
+    let server = backend.fake().unwrap();
+    let (mut admin, mut raw) = (backend.raw(), backend.raw());
+    call(&mut admin, "ACL SETUSER erin on nopass");
+    call(&mut raw, "AUTH erin any");
+    call(&mut raw, "GET k");
+    server.advance(Duration::from_secs(60));
+    call(&mut raw, "GET k");
+    server.advance(Duration::from_millis(1500));
+    assert_eq!(counts_and_ages(&mut admin), [(2, 1.5)]);
+    server.advance(Duration::from_millis(59_000));
+    call(&mut raw, "GET k");
+    assert_eq!(counts_and_ages(&mut admin), [(1, 0.0), (2, 60.5)]);
+    call(&mut admin, "CONFIG SET acllog-max-len 1");
+    call(&mut raw, "SET k 1");
+    assert_eq!(counts_and_ages(&mut admin), [(1, 0.0)]);
+}
+
+#[test]
+fn who_deletes_itself_is_answered_first() {
+    Backend::each(|backend| {
+        let (mut admin, mut raw) = (backend.raw(), backend.raw());
+        let mut other = backend.raw();
+        call(&mut admin, "ACL SETUSER erin on nopass +@all ~*");
+        call(&mut raw, "AUTH erin any");
+        call(&mut other, "AUTH erin any");
+        assert_eq!(call(&mut raw, "ACL DELUSER erin"), ":1");
+        assert_eq!(raw.receive(PATIENCE), Received::Closed);
+        assert_eq!(other.receive(PATIENCE), Received::Closed);
+        assert_eq!(call(&mut admin, "ACL USERS"), "*1 $7 default");
+    });
+}
+
+#[test]
+fn passwords_are_not_shown_to_monitors() {
+    Backend::each(|backend| {
+        let (mut monitor, mut raw) = (backend.raw(), backend.raw());
+        call(&mut monitor, "MONITOR");
+        for (request, shown) in [
+            ("AUTH secret", r#""AUTH" "(redacted)""#),
+            ("AUTH default secret", r#""AUTH" "(redacted)" "(redacted)""#),
+            ("AUTH a b c", r#""AUTH" "a" "b" "c""#),
+            (
+                "HELLO 2 SETNAME me AUTH default secret",
+                r#""HELLO" "2" "SETNAME" "me" "AUTH" "(redacted)" "(redacted)""#,
+            ),
+            ("HELLO x AUTH a b", r#""HELLO" "x" "AUTH" "a" "b""#),
+        ] {
+            call(&mut raw, request);
+            let Received::Frame(seen) = monitor.receive(PATIENCE) else {
+                panic!("{request} is not seen");
+            };
+            let seen = seen.to_lines().join(" ");
+            assert!(seen.ends_with(&format!("] {shown}")), "{seen}");
+        }
     });
 }
 

@@ -19,6 +19,8 @@ const CALL: &[&str] = &[""];
 /// What is to be said of ways to use a command that no good answer in a transcript shows, or not the whole of it.
 #[rustfmt::skip]
 const REMARKS: &[Remark] = &[
+    remark("acl|load",            ALL,  Kind::Refused, "the server has no file of users"),
+    remark("acl|save",            ALL,  Kind::Refused, "the server has no file of users"),
     remark("bgrewriteaof",        ALL,  Kind::AnswersOnly, "no file is written"),
     remark("bgrewriteaof",        ALL,  Kind::InSuite("administration.rs"), "works in the background of redis-server"),
     remark("bgsave",              ALL,  Kind::AnswersOnly, "no file is written"),

@@ -47,9 +47,7 @@ impl Denial {
         CommandError::NoPermissionInExec(match self {
             Denial::Command => "no permission to execute the command or subcommand",
             Denial::Key(_) => "no permission to touch the specified keys",
-            Denial::Channel(_) => {
-                "no permission to access one of the channels used as arguments to the command"
-            }
+            Denial::Channel(_) => "no permission to access one of the channels used as arguments",
         })
     }
 
