@@ -353,8 +353,8 @@ fn stream_keys(request: &Request, access: Access) -> Vec<(usize, Access)> {
         at += match () {
             () if is("GROUP") => 3,
             () if is("BLOCK") || is("COUNT") => 2,
-            () if is("NOACK") => 1,
-            () => break,
+            // The command refuses words that it does not know, but Redis looks for keys behind them too.
+            () => 1,
         };
     }
     Vec::new()

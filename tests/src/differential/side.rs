@@ -77,6 +77,7 @@ impl<'a> Side<'a> {
             &["FLUSHALL"][..],
             &["SCRIPT", "FLUSH"],
             &["FUNCTION", "FLUSH"],
+            &["ACL", "DELUSER", "ALICE", "BOB"],
             &["CONFIG", "RESETSTAT"],
             &settings,
         ];
