@@ -1,6 +1,6 @@
 //! How permissions are written as rules: the shortest that Redis finds, by categories first and then by single commands.
 
-use super::selector::{CommandSet, Reach, Selector};
+use super::selector::{CommandSet, KeyPattern, Reach, Selector};
 use crate::command::{Categories, all_commands};
 
 impl Selector {
@@ -27,7 +27,7 @@ impl Selector {
         match &self.keys {
             Reach::All => b"~*".to_vec(),
             Reach::Only(patterns) => {
-                let rules: Vec<_> = patterns.iter().map(|pattern| pattern.rule()).collect();
+                let rules: Vec<_> = patterns.iter().map(KeyPattern::rule).collect();
                 rules.join(&b' ')
             }
         }
@@ -49,8 +49,7 @@ impl Selector {
         let adds = !self.takes_future();
         let mut rules = vec![if adds { "-@all" } else { "+@all" }.as_bytes().to_vec()];
         let mut made = Selector::new(false);
-        // It cannot fail: the rule is one.
-        let _ = made.apply(rules[0].as_slice());
+        made.allow_all(!adds);
         let mut left = self.commands;
         let mut candidates: Vec<_> = Categories::all().collect();
         while let Some(at) = best(&candidates, &left, adds) {

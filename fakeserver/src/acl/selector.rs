@@ -163,7 +163,8 @@ impl Selector {
         }
     }
 
-    fn allow_all(&mut self, allowed: bool) {
+    /// Allows or denies all commands, those included that are yet to come.
+    pub(super) fn allow_all(&mut self, allowed: bool) {
         self.all_commands = allowed;
         self.commands = if allowed {
             CommandSet::ALL

@@ -158,7 +158,7 @@ impl User {
 
     /// All rules that make this user, as in a line of `ACL LIST`.
     pub(crate) fn rules(&self) -> Vec<u8> {
-        let mut words: Vec<Vec<u8>> = self.flags().map(|flag| flag.into()).collect();
+        let mut words: Vec<Vec<u8>> = self.flags().map(Into::into).collect();
         words.extend(
             self.passwords
                 .iter()

@@ -66,15 +66,11 @@ fn exec(call: &mut ControlCall<'_>) -> CommandResult {
     let mut replies = Vec::with_capacity(transaction.queue.len());
     let mut is_denied = false;
     for queued in &transaction.queue {
-        is_denied = false;
-        if engine.acl.is_restricting()
-            && let Err(denial) = engine.check_permission(id, queued.row, &queued.request)
-        {
-            replies.push((
-                engine.protocol(id),
-                deny(engine, id, denial, queued, &transaction),
-            ));
-            is_denied = true;
+        let denial = engine.check_permission(id, queued.row, &queued.request);
+        is_denied = denial.is_err();
+        if let Err(denial) = denial {
+            let reply = deny(engine, id, denial, queued, &transaction);
+            replies.push((engine.protocol(id), reply));
             continue;
         }
         let (reply, pushes_in_front) = run_queued(engine, id, queued);
@@ -136,7 +132,11 @@ fn deny(
     engine.log_denial(id, denial, &denied);
     let error = denial.error_in_exec();
     engine.stats.error(&error);
-    Reply::Error(error)
+    if is_silenced(engine, id) {
+        Reply::Nothing
+    } else {
+        Reply::Error(error)
+    }
 }
 
 /// Runs a queued command; its reply, and how many pushes to the session itself are in front of it.
