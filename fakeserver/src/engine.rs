@@ -144,6 +144,7 @@ impl Engine {
             eviction,
             latency_events,
             control,
+            acl,
             sleep,
             idle_check_at,
             saving,
@@ -175,6 +176,7 @@ impl Engine {
         *eviction = EvictionPool::default();
         *latency_events = LatencyEvents::default();
         *control = Control::new(config);
+        *acl = Acl::new(config);
         *sleep = Sleep::default();
         *idle_check_at = None;
         *saving = Saving {
