@@ -8,7 +8,7 @@ use crate::command::{
 };
 use crate::engine::{Engine, OUTPUT_CHECK_MIN};
 use crate::error::CommandError;
-use crate::keyspace::DbIndex;
+use crate::keyspace::{Acting, DbIndex};
 use crate::session::{Queued, Session, SessionId};
 use crate::value::Blob;
 use crate::wire::{Protocol, Reply, Request};
@@ -30,12 +30,16 @@ impl Engine {
     /// Runs a client's request, sends what it answers, and has all that follows from it done.
     pub(crate) fn run(&mut self, id: SessionId, request: &Request) {
         if request.is_empty() {
-            return;
+            return self.end_caching(id, request);
         }
         if self.is_busy() {
             return self.run_amid_script(id, request);
         }
         self.keyspace.set_now(self.now);
+        self.keyspace.acting = Acting {
+            client: Some(id),
+            ..Acting::default()
+        };
         let reply = if self.control.faults.is_empty() {
             self.answer(id, request)
         } else {
@@ -53,6 +57,8 @@ impl Engine {
         }
         self.pass_slept_time();
         self.after_command();
+        self.end_caching(id, request);
+        self.keyspace.acting = Acting::default();
     }
 
     /// Runs a request while a script takes too long. What the script has done so far has its consequences when it ends, so
@@ -160,6 +166,7 @@ impl Engine {
         // Of the script that makes the server busy, not of those who are told so.
         if !self.is_busy() {
             self.out_of_memory = self.config.maxmemory > 0 && self.lacks_memory();
+            self.limit_caches();
         }
         let Some(session) = self.sessions.get(&id) else {
             return Ok(());
@@ -236,6 +243,9 @@ impl Engine {
         }
         let outer = std::mem::take(&mut self.sleep.taken);
         let reply = self.execute(id, row, request, caller);
+        if self.keyspace.caches.is_some() && caller != Caller::Script {
+            self.remember_keys(id, row, request);
+        }
         let micros = std::mem::replace(&mut self.sleep.taken, outer);
         self.sleep.taken += micros;
         if caller == Caller::Script {
@@ -276,6 +286,8 @@ impl Engine {
             .map(|session| session.db)
             .unwrap_or_default();
         self.keyspace.select(db);
+        self.keyspace.acting.is_inside = true;
+        self.keyspace.acting.is_script = caller == Caller::Script;
         self.keyspace.begin_command();
         self.remove_due_keys_of(row, request);
         match row.handler() {
@@ -454,6 +466,7 @@ impl Engine {
             self.flush_monitor_feed();
         }
         self.publish_events();
+        self.send_pending_stale();
         while !self.keyspace.touched.is_empty() {
             for place in std::mem::take(&mut self.keyspace.touched) {
                 self.serve_waiting_for(&place);
@@ -494,9 +507,17 @@ impl Engine {
         }
         self.keyspace.set_now(self.now);
         self.keyspace.select(blocked.db);
+        self.publish_events();
+        let acting = self.keyspace.acting;
+        self.keyspace.acting = Acting {
+            client: Some(id),
+            is_inside: true,
+            is_script: false,
+        };
         self.remove_due_keys_of(blocked.row, &blocked.request);
         let (reply, wait) =
             self.call_on_keyspace(id, blocked.row, &blocked.request, Caller::Client, Some(key));
+        self.keyspace.acting = acting;
         self.keyspace.take_placement();
         if wait.is_none() {
             self.unblock(id);
@@ -509,6 +530,7 @@ impl Engine {
             }
             self.answer_waiting(id, blocked, reply);
         }
+        self.send_pending_stale();
     }
 }
 

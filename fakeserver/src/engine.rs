@@ -396,6 +396,7 @@ impl Engine {
             self.queues.next_deadline(),
             self.pause.end(),
             self.idle_check_at,
+            self.caches_check_at(),
         ]
         .into_iter()
         .flatten()
@@ -423,8 +424,10 @@ impl Engine {
         if self.config.active_expire && !self.is_paused() {
             self.keyspace.remove_due(EXPIRE_SLICE);
         }
+        self.check_caches();
         self.after_command();
         self.run_resumed();
+        self.broadcast_stale();
     }
 
     /// Forgets a connection: whatever it watched, waited for or had queued is gone.
@@ -433,6 +436,7 @@ impl Engine {
             return;
         };
         self.keyspace.watch.unwatch(id);
+        self.keyspace.forget_cache(id);
         self.pubsub.forget(id);
         self.monitors.remove(&id);
         self.pause.postponed.remove(&id);
@@ -485,6 +489,7 @@ impl Engine {
     pub(crate) fn hang_up(&mut self, id: SessionId) {
         self.unblock(id);
         self.keyspace.watch.unwatch(id);
+        self.keyspace.forget_cache(id);
         self.pubsub.forget(id);
         self.monitors.remove(&id);
         self.pause.postponed.remove(&id);
@@ -550,6 +555,7 @@ impl Engine {
         // Amid a script only who has sent something is answered.
         if !self.is_busy() {
             self.run_resumed();
+            self.broadcast_stale();
         }
     }
 

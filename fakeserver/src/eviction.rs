@@ -98,6 +98,7 @@ impl Engine {
         };
         self.keyspace.count_bytes(self.config.maxmemory > 0);
         self.schedule_idle_check();
+        self.apply_caches_limit();
     }
 
     /// Evicts keys while there is too little memory; whether there is too little still. Nothing goes while clients are paused.

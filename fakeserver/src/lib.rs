@@ -27,6 +27,7 @@ pub mod wire;
 mod acl;
 mod blocking;
 mod calls;
+mod client_caches;
 mod control;
 mod dispatch;
 mod driving;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::command::{Caller, Row};
 use crate::engine::Engine;
-use crate::keyspace::KeyEvent;
+use crate::keyspace::{KeyEvent, Note};
 use crate::pause::PauseMode;
 use crate::pubsub::Topic;
 use crate::session::SessionId;
@@ -46,18 +46,25 @@ impl Engine {
         if events.is_empty() {
             return;
         }
-        let events: Vec<KeyEvent> = events.drain(..count.min(events.len())).collect();
+        let notes: Vec<Note> = events.drain(..count.min(events.len())).collect();
+        for note in notes {
+            match note {
+                Note::Event(event) => self.publish_event(&event),
+                Note::Stale(id, stale) => self.send_stale(id, stale),
+            }
+        }
+    }
+
+    fn publish_event(&mut self, KeyEvent { db, key, event }: &KeyEvent) {
         let classes = self.keyspace.notify;
-        for KeyEvent { db, key, event } in events {
-            let name = event.name().as_bytes();
-            if classes.keyspace {
-                let channel = [format!("__keyspace@{}__:", db.0).as_bytes(), &key].concat();
-                self.publish(&channel, name);
-            }
-            if classes.keyevent {
-                let channel = [format!("__keyevent@{}__:", db.0).as_bytes(), name].concat();
-                self.publish(&channel, &key);
-            }
+        let name = event.name().as_bytes();
+        if classes.keyspace {
+            let channel = [format!("__keyspace@{}__:", db.0).as_bytes(), key].concat();
+            self.publish(&channel, name);
+        }
+        if classes.keyevent {
+            let channel = [format!("__keyevent@{}__:", db.0).as_bytes(), name].concat();
+            self.publish(&channel, key);
         }
     }
 

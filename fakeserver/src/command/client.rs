@@ -1,6 +1,7 @@
 //! CLIENT: what connections are called, what they do, and how one client acts upon others.
 
 use super::client_kill::kill;
+use super::client_tracking::{caching, getredir, tracking, trackinginfo};
 use super::client_view::View;
 use super::hello::set_name;
 use super::introspect::{help, subcommand_syntax};
@@ -16,6 +17,7 @@ use Flag::*;
 #[rustfmt::skip]
 pub(super) const SUBCOMMANDS: &[Command] = &[
     //               name          arity  flags                                keys           handler
+    Command::control("CACHING",      3,   &[NoScript, Loading, Stale],         KeySpec::None, caching).since("6.0.0"),
     Command::control("GETNAME",      2,   &[NoScript, Loading, Stale],         KeySpec::None, getname).since("2.6.9"),
     Command::control("GETREDIR",     2,   &[NoScript, Loading, Stale],         KeySpec::None, getredir).since("6.0.0"),
     Command::control("HELP",         2,   &[Loading, Stale],                   KeySpec::None, help).since("5.0.0"),
@@ -27,6 +29,7 @@ pub(super) const SUBCOMMANDS: &[Command] = &[
     Command::control("PAUSE",       -3,   &[Admin, NoScript, Loading, Stale],  KeySpec::None, pause).since("2.9.50"),
     Command::control("REPLY",        3,   &[NoScript, Loading, Stale],         KeySpec::None, reply).since("3.2.0"),
     Command::control("SETNAME",      3,   &[NoScript, Loading, Stale],         KeySpec::None, setname).since("2.6.9"),
+    Command::control("TRACKING",    -3,   &[NoScript, Loading, Stale],         KeySpec::None, tracking).since("6.0.0"),
     Command::control("TRACKINGINFO", 2,   &[NoScript, Loading, Stale],         KeySpec::None, trackinginfo).since("6.2.0"),
     Command::control("UNBLOCK",     -3,   &[Admin, NoScript, Loading, Stale],  KeySpec::None, unblock).since("5.0.0"),
     Command::control("UNPAUSE",      2,   &[Admin, NoScript, Loading, Stale],  KeySpec::None, unpause).since("6.2.0"),
@@ -39,11 +42,6 @@ fn getname(call: &mut ControlCall<'_>) -> CommandResult {
         .map(|session| &session.name)
         .filter(|name| !name.is_empty());
     Ok(name.map_or(Reply::Null, Reply::bulk))
-}
-
-/// `CLIENT GETREDIR`: replies with -1, since no client tracks keys.
-fn getredir(_: &mut ControlCall<'_>) -> CommandResult {
-    Ok(Reply::Integer(-1))
 }
 
 /// `CLIENT ID`: replies with the connection's number.
@@ -157,15 +155,6 @@ fn setname(call: &mut ControlCall<'_>) -> CommandResult {
     let [_, _, name] = call.words()?;
     set_name(call.engine, call.session, name)?;
     Ok(Reply::OK)
-}
-
-/// `CLIENT TRACKINGINFO`: replies with a map that says that nothing is tracked.
-fn trackinginfo(_: &mut ControlCall<'_>) -> CommandResult {
-    Ok(Reply::Map(vec![
-        (Reply::bulk("flags"), Reply::Set(vec![Reply::bulk("off")])),
-        (Reply::bulk("redirect"), Reply::Integer(-1)),
-        (Reply::bulk("prefixes"), Reply::Array(Vec::new())),
-    ]))
 }
 
 /// `CLIENT UNBLOCK id [TIMEOUT|ERROR]`: ends another client's waiting, as if its time were over or with an error; replies with

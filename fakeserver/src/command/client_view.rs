@@ -2,6 +2,7 @@
 
 use super::ControlCall;
 use super::client_memory::Buffers;
+use super::client_tracking::redirection;
 use crate::clock::Timestamp;
 use crate::engine::Engine;
 use crate::pubsub::Topic;
@@ -40,7 +41,7 @@ impl<'a> View<'a> {
             .transaction(session)
             .map(|transaction| &transaction.queue);
         format!(
-            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} {} events=r cmd={} user={} redir=-1 resp={}",
+            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} {} events=r cmd={} user={} redir={} resp={}",
             id.0,
             session.address,
             session.local_address,
@@ -58,6 +59,7 @@ impl<'a> View<'a> {
             Buffers::of(self, session),
             session.last_command.map_or("NULL", |row| row.full_name()),
             String::from_utf8_lossy(engine.acl.name(session.user)),
+            redirection(engine, id),
             if session.protocol == Protocol::Resp2 {
                 2
             } else {
@@ -75,11 +77,16 @@ impl<'a> View<'a> {
     /// The letters of `flags=`, in Redis' order.
     fn flags(&self, session: &Session) -> String {
         let engine = self.engine;
+        let caches = engine.keyspace.caches.as_ref();
+        let cache = caches.and_then(|caches| caches.of(session.id));
         let letters = [
             ('O', engine.monitors.contains(&session.id)),
             ('P', engine.pubsub.is_subscriber(session.id)),
             ('x', self.transaction(session).is_some()),
             ('b', session.blocked.is_some() || session.postponed),
+            ('t', cache.is_some()),
+            ('R', cache.is_some_and(|cache| cache.is_broken)),
+            ('B', cache.is_some_and(|cache| cache.is_broadcast)),
             ('d', engine.keyspace.watch.is_dirty(session.id)),
             ('c', session.closing),
             ('e', session.no_evict),

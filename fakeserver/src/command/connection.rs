@@ -60,6 +60,7 @@ fn quit(call: &mut ControlCall<'_>) -> CommandResult {
 fn reset(call: &mut ControlCall<'_>) -> CommandResult {
     let (id, engine) = (call.session, &mut *call.engine);
     engine.keyspace.watch.unwatch(id);
+    engine.keyspace.forget_cache(id);
     engine.pubsub.forget(id);
     engine.monitors.remove(&id);
     let authenticated = engine.acl.is_open();

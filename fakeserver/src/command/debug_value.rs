@@ -184,10 +184,17 @@ pub(super) fn reload(call: &mut ControlCall<'_>, args: Args<'_>) -> CommandResul
             .iter()
             .any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
     };
-    if !args.rest().all(known) {
+    let options: Vec<_> = args.rest().collect();
+    if !options.iter().copied().all(known) {
         return refused("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.");
     }
     let engine = &mut *call.engine;
+    if !options
+        .iter()
+        .any(|word| word.eq_ignore_ascii_case(b"NOFLUSH"))
+    {
+        engine.keyspace.tell_caches_of_all();
+    }
     let selected = engine.keyspace.selected();
     (engine.saving.loaded, engine.saving.left_out) = (0, 0);
     for db in (0..engine.keyspace.databases()).map(DbIndex) {
@@ -203,7 +210,7 @@ pub(super) fn reload(call: &mut ControlCall<'_>, args: Args<'_>) -> CommandResul
         let kept: Vec<_> = engine.keyspace.iter().filter_map(keep).collect();
         engine.saving.left_out += engine.keyspace.len() - kept.len();
         engine.saving.loaded += kept.len();
-        engine.keyspace.flush(db);
+        engine.keyspace.empty(db);
         for (key, entry) in kept {
             engine.keyspace.put_silently(&key, entry);
         }

@@ -10,7 +10,6 @@ use crate::dump::text_of;
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::faults::{Fault, Target, When};
-use crate::keyspace::DbIndex;
 use crate::running::Interlude;
 use crate::session::SessionId;
 use crate::value::{Blob, number};
@@ -223,9 +222,7 @@ fn reset(engine: &mut Engine, caller: SessionId) -> CommandResult {
     for id in others {
         engine.hang_up(id);
     }
-    for db in 0..engine.keyspace.databases() {
-        engine.keyspace.flush(DbIndex(db));
-    }
+    engine.keyspace.flush_all();
     forget_scripts(engine);
     engine.end_pause();
     if let Some(initial) = &engine.control.initial {

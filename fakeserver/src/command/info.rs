@@ -184,6 +184,7 @@ fn clients(lines: &mut Lines, engine: &Engine) {
     let input = sessions()
         .map(|session| session.decoder.pending_len())
         .max();
+    let [tracking, ..] = cache_counts(engine);
     lines.lines([
         ("connected_clients", connected(engine).len().to_string()),
         ("cluster_connections", "0".to_owned()),
@@ -194,9 +195,15 @@ fn clients(lines: &mut Lines, engine: &Engine) {
         ),
         ("client_recent_max_output_buffer", "0".to_owned()),
         ("blocked_clients", blocked.count().to_string()),
-        ("tracking_clients", "0".to_owned()),
+        ("tracking_clients", tracking.to_string()),
         ("clients_in_timeout_table", with_timeout.count().to_string()),
     ]);
+}
+
+/// Clients that track keys, and what is remembered of them.
+fn cache_counts(engine: &Engine) -> [usize; 4] {
+    let caches = engine.keyspace.caches.as_ref();
+    caches.map_or([0; 4], |caches| caches.counts())
 }
 
 fn persistence(lines: &mut Lines, engine: &Engine) {
@@ -284,11 +291,12 @@ fn stats(lines: &mut Lines, engine: &Engine) {
         "active_defrag_key_misses",
         "total_active_defrag_time",
         "current_active_defrag_time",
-        "tracking_total_keys",
-        "tracking_total_items",
-        "tracking_total_prefixes",
-        "unexpected_error_replies",
     ]);
+    let [_, keys, items, prefixes] = cache_counts(engine);
+    lines.line("tracking_total_keys", keys);
+    lines.line("tracking_total_items", items);
+    lines.line("tracking_total_prefixes", prefixes);
+    lines.zeros(&["unexpected_error_replies"]);
     lines.line("total_error_replies", stats.error_replies);
     lines.line("dump_payload_sanitizations", 0);
     lines.line("total_reads_processed", stats.reads);

@@ -15,6 +15,7 @@ mod bitmap;
 mod client;
 mod client_kill;
 mod client_memory;
+mod client_tracking;
 mod client_view;
 mod cluster;
 mod config_command;

@@ -9,7 +9,6 @@ use super::{
 };
 use super::{acl, config_command, debug, introspect, latency, memory, replconf};
 use crate::error::CommandError;
-use crate::keyspace::DbIndex;
 use crate::value::number;
 use crate::wire::Reply;
 use Flag::*;
@@ -116,21 +115,20 @@ fn failover(call: &mut ControlCall<'_>) -> CommandResult {
 /// `FLUSHALL [ASYNC|SYNC]`: removes the keys of all databases; replies with `OK`.
 fn flushall(call: &mut WriteCall<'_>) -> CommandResult {
     let in_background = in_background(call)?;
-    for db in 0..call.keyspace.databases() {
-        flush(call, DbIndex(db), in_background);
-    }
+    let count = call.keyspace.flush_all();
+    count_freed(call, count, in_background);
     Ok(Reply::OK)
 }
 
 /// `FLUSHDB [ASYNC|SYNC]`: removes the keys of the session's database; replies with `OK`.
 fn flushdb(call: &mut WriteCall<'_>) -> CommandResult {
     let in_background = in_background(call)?;
-    flush(call, call.keyspace.selected(), in_background);
+    let count = call.keyspace.flush(call.keyspace.selected());
+    count_freed(call, count, in_background);
     Ok(Reply::OK)
 }
 
-fn flush(call: &mut WriteCall<'_>, db: DbIndex, in_background: bool) {
-    let count = call.keyspace.flush(db);
+fn count_freed(call: &mut WriteCall<'_>, count: usize, in_background: bool) {
     if in_background {
         call.keyspace.stats.lazyfreed_objects += count as u64;
     }

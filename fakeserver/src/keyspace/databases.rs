@@ -47,8 +47,23 @@ impl Keyspace {
         Some((db.dict.stats(), deadlines.stats()))
     }
 
-    /// Removes every key of one database; how many there were. Watchers of keys that existed are marked.
+    /// Removes every key of one database; how many there were. Watchers of keys that existed are marked, and all caches are
+    /// out of date.
     pub fn flush(&mut self, db: DbIndex) -> usize {
+        let count = self.empty(db);
+        self.tell_caches_of_all();
+        count
+    }
+
+    /// Removes every key of all databases, as [`Keyspace::flush`] does of one.
+    pub fn flush_all(&mut self) -> usize {
+        let count = (0..self.dbs.len()).map(|db| self.empty(DbIndex(db))).sum();
+        self.tell_caches_of_all();
+        count
+    }
+
+    /// As [`Keyspace::flush`], and no cache hears of it.
+    pub(crate) fn empty(&mut self, db: DbIndex) -> usize {
         let seed = self.seed;
         let Some(slot) = self.dbs.get_mut(db.0) else {
             return 0;

@@ -3,6 +3,7 @@
 //! Typed access hides a key whose deadline has passed, so no handler ever sees one. [`Keyspace::changed`] is the single place
 //! where a write has its consequences: watchers are marked, events recorded, waiters noted, empty containers removed.
 
+mod caches;
 mod databases;
 mod entry;
 mod expiry;
@@ -24,8 +25,9 @@ pub use notify::{Class, Classes, Event, KeyEvent};
 pub(crate) use rebirth::Databases;
 pub use watch::{WatchRegistry, WatchedKey};
 pub(crate) use {
+    caches::Acting, caches::Cache, caches::Choice, caches::ClientCaches, caches::Stale,
     footprint::allocated, footprint::key_size, footprint::text_size, lazy_free::LazyFree,
-    placement::Placement, usage::Tracking,
+    notify::Note, placement::Placement, usage::Tracking,
 };
 
 use crate::clock::Timestamp;
@@ -96,8 +98,12 @@ pub struct Keyspace {
     /// Which values count as freed in the background.
     pub(crate) lazy_free: LazyFree,
     pub(crate) watch: WatchRegistry,
-    /// Events since the engine last took them, in order; in a cell, since a read that misses is one too.
-    pub(crate) events: RefCell<Vec<KeyEvent>>,
+    /// What clients cache, since the first one has asked to hear of it.
+    pub(crate) caches: Option<Box<ClientCaches>>,
+    /// On whose behalf keys are changed.
+    pub(crate) acting: Acting,
+    /// What is to be told since the engine last took it, in order; in a cell, since a read that misses is an event too.
+    pub(crate) events: RefCell<Vec<Note>>,
     /// Keys written since the engine last looked for clients that wait for them, in order.
     pub(crate) touched: Vec<(DbIndex, Blob)>,
     /// Whether any client waits for a key; without one `touched` stays empty.
@@ -119,6 +125,8 @@ impl Keyspace {
             notify: Classes::default(),
             lazy_free: LazyFree::default(),
             watch: WatchRegistry::default(),
+            caches: None,
+            acting: Acting::default(),
             events: RefCell::default(),
             touched: Vec::new(),
             has_waiters: false,
@@ -425,11 +433,9 @@ impl Keyspace {
 
     fn record(&self, key: &[u8], event: Event) {
         if self.notify.wants(event.class()) {
-            self.events.borrow_mut().push(KeyEvent {
-                db: self.selected(),
-                key: Blob::from(key),
-                event,
-            });
+            let (db, key) = (self.selected(), Blob::from(key));
+            let event = KeyEvent { db, key, event };
+            self.events.borrow_mut().push(Note::Event(event));
         }
         self.note_event();
     }
@@ -446,13 +452,30 @@ impl Keyspace {
             self.take(key, Reason::Expired);
             self.stats.expired_keys += 1;
             self.notify(key, Event::expired());
-            self.touch_watchers(key);
+            self.touch_outside(key);
             self.wake_waiters(key);
         }
         due
     }
 
+    /// Marks who watches a key and tells who caches it; the acting client has changed it.
     fn touch_watchers(&mut self, key: &[u8]) {
+        self.mark_changed(key, self.acting);
+    }
+
+    /// The same for a change that no client has made.
+    fn touch_outside(&mut self, key: &[u8]) {
+        let acting = Acting {
+            is_script: true,
+            ..self.acting
+        };
+        self.mark_changed(key, acting);
+    }
+
+    fn mark_changed(&mut self, key: &[u8], acting: Acting) {
+        if self.caches.is_some() {
+            self.tell_caches(key, acting);
+        }
         if !self.watch.is_empty() {
             let exists = self.db().dict.contains(key);
             self.watch.touch(self.selected(), key, exists);

@@ -1,6 +1,8 @@
 //! Keyspace events: which command did what to which key, by class, as `notify-keyspace-events` selects them.
 
 use super::DbIndex;
+use super::caches::Stale;
+use crate::session::SessionId;
 use crate::value::Blob;
 
 /// The class of an event, the letter of `notify-keyspace-events` in its comment.
@@ -264,4 +266,13 @@ pub struct KeyEvent {
     pub key: Blob,
     /// What happened.
     pub event: Event,
+}
+
+/// Something that others are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Note {
+    /// An event, to whoever subscribes to it.
+    Event(KeyEvent),
+    /// To a client, that what it caches is out of date.
+    Stale(SessionId, Stale),
 }

@@ -279,7 +279,7 @@ impl Keyspace {
         self.select(db);
         if self.take(key, Reason::Evicted).is_some() {
             self.stats.evicted_keys += 1;
-            self.touch_watchers(key);
+            self.touch_outside(key);
             self.notify(key, Event::evicted());
         }
         self.select(selected);

@@ -187,6 +187,7 @@ impl Sandbox {
         let bridge = Bridge {
             engine: RefCell::new(engine),
             session: invocation.session,
+            request: invocation.request,
             read_only: invocation.read_only || script.flags.has(ScriptFlag::NoWrites),
             allow_oom: script.flags.has(ScriptFlag::AllowOom),
             has_written: Cell::new(false),
@@ -223,6 +224,8 @@ impl Sandbox {
 struct Bridge<'a> {
     engine: RefCell<&'a mut Engine>,
     session: SessionId,
+    /// The request that runs the script.
+    request: &'a Request,
     read_only: bool,
     allow_oom: bool,
     /// It has called a command that writes.
@@ -288,7 +291,15 @@ impl Bridge<'_> {
                 running.has_written = true;
             }
         }
-        Ok(engine.call(self.session, row, &request, Caller::Script))
+        let reply = engine.call(self.session, row, &request, Caller::Script);
+        // What counts as read are the keys that the script was called with, whichever it has read.
+        if engine.keyspace.caches.is_some()
+            && row.has(Flag::ReadOnly)
+            && let Some(row) = find(self.request)
+        {
+            engine.remember_keys_of(self.session, row, self.request);
+        }
+        Ok(reply)
     }
 
     /// Whether the script may call a command now (script.c, `scriptCall`).
