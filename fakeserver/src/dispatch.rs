@@ -30,7 +30,7 @@ impl Engine {
     /// Runs a client's request, sends what it answers, and has all that follows from it done.
     pub(crate) fn run(&mut self, id: SessionId, request: &Request) {
         if request.is_empty() {
-            return self.end_caching(id, request);
+            return self.skip(id);
         }
         if self.is_busy() {
             return self.run_amid_script(id, request);
@@ -59,6 +59,15 @@ impl Engine {
         self.after_command();
         self.end_caching(id, request);
         self.keyspace.acting = Acting::default();
+    }
+
+    /// A request without a word is not answered, but what was to last for one command ends with it (networking.c,
+    /// `resetClient`).
+    pub(crate) fn skip(&mut self, id: SessionId) {
+        self.end_caching(id, &Request::default());
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.command_done();
+        }
     }
 
     /// Runs a request while a script takes too long. What the script has done so far has its consequences when it ends, so
@@ -200,9 +209,20 @@ impl Engine {
             return Err(CommandError::NotForSubscribers(row.full_name().into()).into());
         }
         match self.busy() {
-            Some(busy) if !row.has(Flag::AllowBusy) => Err(busy.into()),
-            _ => Ok(()),
+            Some(busy) if !row.has(Flag::AllowBusy) => return Err(busy.into()),
+            _ => {}
         }
+        // Who looks on is a replica to Redis.
+        let touches_keys = || {
+            let may_change = |effects: &Effects| effects.writes || effects.replicates;
+            row.has(Flag::ReadOnly) || self.may(session, row, request, may_change)
+        };
+        if self.monitors.contains(&id) && touches_keys() {
+            return Err(
+                CommandError::custom("ERR Replica can't interact with the keyspace").into(),
+            );
+        }
+        Ok(())
     }
 
     /// Whether a command, or one of those that EXEC will run, may need more memory; a queue of any commands does.

@@ -600,7 +600,12 @@ impl Engine {
                 query_buffer_max: self.config.client_query_buffer_limit.max(0) as usize,
                 authenticated: session.authenticated || self.acl.is_open(),
             };
-            match decoder.next(&mut request, &limits) {
+            let found = decoder.next(&mut request, &limits);
+            // What ends with the next command has ended behind two of them, however many there are.
+            for _ in 0..decoder.take_skipped().min(2) {
+                self.skip(id);
+            }
+            match found {
                 Ok(true) => self.run(id, &request),
                 Ok(false) => break,
                 Err(error) => {

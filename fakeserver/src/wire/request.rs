@@ -184,6 +184,7 @@ pub struct RequestDecoder {
     /// Bytes still to come of the argument under way, its CRLF included.
     bulk_left: Option<usize>,
     partial: Request,
+    skipped: usize,
 }
 
 impl RequestDecoder {
@@ -205,6 +206,11 @@ impl RequestDecoder {
             argument_bytes,
             expected: begun + self.bulk_left.unwrap_or_default(),
         }
+    }
+
+    /// Requests without a word that were skipped since this was last asked.
+    pub fn take_skipped(&mut self) -> usize {
+        std::mem::take(&mut self.skipped)
     }
 
     /// Bytes that were taken in and belong to no finished request.
@@ -253,11 +259,12 @@ impl RequestDecoder {
                     if !self.multibulk_header(limits)? {
                         return Ok(false);
                     }
+                    self.skipped += usize::from(self.args_left == 0);
                 }
                 Some(_) => match self.inline()? {
                     None => return Ok(false),
                     // An empty line is no request; Redis skips it silently.
-                    Some(0) => {}
+                    Some(0) => self.skipped += 1,
                     Some(_) => return Ok(true),
                 },
             }
