@@ -307,7 +307,7 @@ impl Engine {
             .unwrap_or_default();
         self.keyspace.select(db);
         self.keyspace.acting.is_inside = true;
-        self.keyspace.acting.is_script = caller == Caller::Script;
+        self.keyspace.acting.is_indirect = caller == Caller::Script;
         self.keyspace.begin_command();
         self.remove_due_keys_of(row, request);
         match row.handler() {
@@ -532,7 +532,7 @@ impl Engine {
         self.keyspace.acting = Acting {
             client: Some(id),
             is_inside: true,
-            is_script: false,
+            is_indirect: false,
         };
         self.remove_due_keys_of(blocked.row, &blocked.request);
         let (reply, wait) =

@@ -7,7 +7,7 @@ use super::parameter_value::memory as memory_value;
 use super::{Args, CommandResult, ControlCall, Words};
 use crate::config::Config;
 use crate::error::CommandError;
-use crate::keyspace::{Event, Typed, Value};
+use crate::keyspace::{Typed, Value};
 use crate::session::Session;
 use crate::value::{Blob, StringValue, number};
 use crate::wire::{Protocol, Reply};
@@ -106,7 +106,7 @@ fn populate(call: &mut ControlCall<'_>, mut args: Args<'_>) -> CommandResult {
             value.resize(size as usize, 0);
         }
         keyspace.set(&key, StringValue::Text(Blob::from(value)).into_value());
-        keyspace.changed(&key, Event::string("set").counting(0));
+        keyspace.changed_uncounted(&key);
     }
     Ok(Reply::OK)
 }

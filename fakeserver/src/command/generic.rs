@@ -191,8 +191,12 @@ fn move_to(keyspace: &mut Keyspace, from: &[u8], to: &[u8]) {
     keyspace.remove(to);
     if let Some(entry) = keyspace.remove_since(from, Reason::NotFreed) {
         keyspace.put(to, entry);
-        keyspace.changed(from, Event::generic("rename_from").counting(0));
-        keyspace.changed(to, Event::generic("rename_to"));
+        // Both are said to have changed before either event.
+        keyspace.changed_uncounted(from);
+        keyspace.changed_uncounted(to);
+        let renamed_from = Event::generic("rename_from").counting(0);
+        keyspace.changed(from, renamed_from.unwatched());
+        keyspace.changed(to, Event::generic("rename_to").unwatched());
     }
 }
 

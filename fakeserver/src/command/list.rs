@@ -6,7 +6,7 @@ use super::{
     Args, Command, CommandResult, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall,
 };
 use crate::error::CommandError;
-use crate::keyspace::Event;
+use crate::keyspace::{Event, Told};
 use crate::value::{Blob, End, List, ListLimits, Side, number};
 use crate::wire::Reply;
 use Flag::*;
@@ -160,8 +160,8 @@ fn ltrim(call: &mut WriteCall<'_>) -> CommandResult {
         let range = bounds.within(list.len());
         let removed = list.len() - range.len();
         list.trim(range);
-        call.keyspace
-            .changed(key, Event::list("ltrim").counting(removed));
+        let event = Event::list("ltrim").told(Told::Last);
+        call.keyspace.changed(key, event.counting(removed));
     }
     Ok(Reply::OK)
 }

@@ -3,7 +3,7 @@
 use super::list::pushed;
 use super::{Args, Command, CommandResult, Family, Flag, Group, KeySpec, Words, WriteCall};
 use crate::error::CommandError;
-use crate::keyspace::{Event, Keyspace};
+use crate::keyspace::{Event, Keyspace, Told};
 use crate::value::{End, List, ListLimits, number};
 use crate::wire::Reply;
 use Flag::*;
@@ -207,8 +207,9 @@ pub(super) fn parse_end(word: &[u8]) -> Result<End, CommandError> {
 }
 
 fn popped(end: End) -> Event {
-    match end {
+    let event = match end {
         End::Left => Event::list("lpop"),
         End::Right => Event::list("rpop"),
-    }
+    };
+    event.told(Told::Last)
 }

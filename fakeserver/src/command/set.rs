@@ -4,7 +4,7 @@ use super::sample::{self, Sample};
 use super::scan::{self, ScanOptions};
 use super::{Command, CommandResult, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall};
 use crate::error::CommandError;
-use crate::keyspace::Event;
+use crate::keyspace::{Event, Told};
 use crate::value::{Blob, Member, Set, SetLimits, number};
 use crate::wire::Reply;
 use Flag::*;
@@ -96,7 +96,8 @@ fn smove(call: &mut WriteCall<'_>) -> CommandResult {
     if let Some(from) = call.keyspace.write::<Set>(source)? {
         from.remove(member);
     }
-    call.keyspace.changed(source, Event::set("srem"));
+    call.keyspace
+        .changed(source, Event::set("srem").told(Told::Last));
     let (limits, seed) = (SetLimits::of(call.config), call.keyspace.seed());
     let to = call
         .keyspace
@@ -209,7 +210,8 @@ fn pop_one(call: &mut WriteCall<'_>, key: &[u8]) -> CommandResult {
     };
     set.remove(&member);
     call.keyspace.answer_behind_next();
-    call.keyspace.changed(key, Event::set("spop"));
+    call.keyspace
+        .changed(key, Event::set("spop").told(Told::Last));
     Ok(Reply::Bulk(member))
 }
 
@@ -247,8 +249,8 @@ fn pop(call: &mut WriteCall<'_>, key: &[u8], count: usize) -> Result<Vec<Reply>,
         popped.into_iter().map(Reply::Bulk).collect()
     };
     call.keyspace.answer_behind_next();
-    call.keyspace
-        .changed(key, Event::set("spop").counting(popped.len()));
+    let event = Event::set("spop").told(Told::Last);
+    call.keyspace.changed(key, event.counting(popped.len()));
     Ok(popped)
 }
 

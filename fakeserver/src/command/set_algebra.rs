@@ -3,7 +3,7 @@
 use super::set::bulks;
 use super::{Command, CommandResult, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall};
 use crate::error::CommandError;
-use crate::keyspace::{Event, Keyspace, Typed};
+use crate::keyspace::{Event, Keyspace, Told, Typed};
 use crate::value::{Member, Set, SetLimits, number};
 use crate::wire::Reply;
 use Flag::*;
@@ -106,8 +106,8 @@ fn store(call: &mut WriteCall<'_>, algebra: Algebra, event: Event) -> CommandRes
     let len = result.len();
     if len > 0 {
         call.keyspace.set(destination, result.into_value());
-        call.keyspace.answer_here();
-        call.keyspace.changed(destination, event);
+        call.keyspace
+            .changed(destination, event.told(Told::BeforeReply));
     } else if call.keyspace.remove(destination).is_some() {
         if !is_clear {
             call.keyspace.answer_here();

@@ -8,7 +8,7 @@ use super::{
     Args, Command, CommandResult, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall,
 };
 use crate::error::CommandError;
-use crate::keyspace::Event;
+use crate::keyspace::{Event, Told};
 use crate::value::sorted_set::Sizing;
 use crate::value::{Blob, SortedSet, number};
 use crate::wire::Reply;
@@ -120,8 +120,8 @@ fn zrem(call: &mut WriteCall<'_>) -> CommandResult {
     let removed = args.rest().filter(|member| set.remove(member).is_some());
     let removed = removed.count();
     if removed > 0 {
-        call.keyspace
-            .changed(key, Event::sorted_set("zrem").counting(removed));
+        let event = Event::sorted_set("zrem").told(Told::Last);
+        call.keyspace.changed(key, event.counting(removed));
     }
     Ok(Reply::count(removed))
 }

@@ -5,7 +5,7 @@ use super::{
 };
 use crate::config::Config;
 use crate::error::CommandError;
-use crate::keyspace::Event;
+use crate::keyspace::{Event, Told};
 use crate::value::{Blob, Entry, NodeLimits, Stream, StreamId, Trim, TrimTo};
 use crate::wire::Reply;
 use Flag::*;
@@ -150,8 +150,8 @@ fn xtrim(call: &mut WriteCall<'_>) -> CommandResult {
     };
     let trimmed = stream.trim(trim);
     if trimmed > 0 {
-        call.keyspace
-            .changed(key, Event::stream("xtrim").unawaited().counting(trimmed));
+        let event = Event::stream("xtrim").unawaited().told(Told::Last);
+        call.keyspace.changed(key, event.counting(trimmed));
     }
     Ok(Reply::count(trimmed))
 }

@@ -4,7 +4,7 @@ use super::introspect::{help, subcommand_syntax};
 use super::stream::{parse_id, parse_id_or_end};
 use super::{Args, Command, CommandResult, Family, Flag, Group, KeySpec, Words, WriteCall};
 use crate::error::CommandError;
-use crate::keyspace::{Event, Keyspace};
+use crate::keyspace::{Event, Keyspace, Told};
 use crate::value::{self, Blob, Stream, StreamId};
 use crate::wire::Reply;
 use Flag::*;
@@ -60,8 +60,7 @@ fn create(call: &mut WriteCall<'_>) -> CommandResult {
     } else {
         event.unwatched().unawaited()
     };
-    call.keyspace.answer_here();
-    call.keyspace.changed(key, event);
+    call.keyspace.changed(key, event.told(Told::BeforeReply));
     Ok(Reply::OK)
 }
 

@@ -7,7 +7,7 @@ use super::{
     Access, Args, Command, CommandResult, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall,
 };
 use crate::error::CommandError;
-use crate::keyspace::{Event, Typed};
+use crate::keyspace::{Event, Told, Typed};
 use crate::value::ordered::Item;
 use crate::value::sorted_set::Sizing;
 use crate::value::{SortedSet, number};
@@ -484,8 +484,10 @@ pub(super) fn store(
     let len = result.len();
     if len > 0 {
         call.keyspace.set(destination, result.into_value());
-        call.keyspace.answer_here();
-        call.keyspace.changed(destination, Event::sorted_set(event));
+        call.keyspace.changed(
+            destination,
+            Event::sorted_set(event).told(Told::BeforeReply),
+        );
     } else if call.keyspace.remove(destination).is_some() {
         call.keyspace.answer_here();
         call.keyspace.changed(destination, Event::generic("del"));

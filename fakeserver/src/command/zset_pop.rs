@@ -5,7 +5,7 @@ use super::{
     Args, Command, CommandResult, Family, Flag, Group, KeySpec, Words, WriteCall, timeout,
 };
 use crate::error::CommandError;
-use crate::keyspace::{Event, Keyspace};
+use crate::keyspace::{Event, Keyspace, Told};
 use crate::value::ordered::Item;
 use crate::value::{Blob, SortedSet};
 use crate::wire::Reply;
@@ -117,7 +117,8 @@ fn pop(
     };
     if !items.is_empty() {
         keyspace.answer_around_next(within);
-        keyspace.changed(key, Event::sorted_set(event).counting(items.len()));
+        let event = Event::sorted_set(event).told(Told::BeforeRemoval);
+        keyspace.changed(key, event.counting(items.len()));
     }
     Ok(items)
 }

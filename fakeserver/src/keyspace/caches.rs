@@ -58,8 +58,8 @@ pub(crate) struct Acting {
     pub client: Option<SessionId>,
     /// Its command is running: what is to be told to itself comes behind the reply.
     pub is_inside: bool,
-    /// The command is one of a script, which Redis holds to be a client of its own.
-    pub is_script: bool,
+    /// It is not the client that makes the change, but a script, which Redis holds to be a client of its own, or time.
+    pub is_indirect: bool,
 }
 
 /// A message about keys that are out of date; without a key it is about all of them.
@@ -150,7 +150,7 @@ impl ClientCaches {
 
     /// A key has changed.
     fn changed(&mut self, key: &[u8], acting: Acting, notes: &mut Vec<Note>) {
-        let by = acting.client.filter(|_| !acting.is_script);
+        let by = acting.client.filter(|_| !acting.is_indirect);
         for (prefix, broadcast) in &mut self.by_prefix {
             if key.starts_with(prefix) {
                 broadcast.changed.insert(Blob::from(key), by);
@@ -240,10 +240,10 @@ impl ClientCaches {
 }
 
 impl Keyspace {
-    /// Tells whoever caches a key that it has changed.
-    pub(super) fn tell_caches(&mut self, key: &[u8], acting: Acting) {
-        if let Some(caches) = &mut self.caches {
-            caches.changed(key, acting, self.events.get_mut());
+    /// Tells whoever caches a key that it has changed, if it is time.
+    pub(super) fn tell_caches_when(&mut self, key: &[u8], is_time: bool) {
+        if is_time && let Some(caches) = &mut self.caches {
+            caches.changed(key, self.acting, self.events.get_mut());
         }
     }
 

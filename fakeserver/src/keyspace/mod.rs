@@ -27,7 +27,7 @@ pub use watch::{WatchRegistry, WatchedKey};
 pub(crate) use {
     caches::Acting, caches::Cache, caches::Choice, caches::ClientCaches, caches::Stale,
     footprint::allocated, footprint::key_size, footprint::text_size, lazy_free::LazyFree,
-    notify::Note, placement::Placement, usage::Tracking,
+    notify::Note, notify::Told, placement::Placement, usage::Tracking,
 };
 
 use crate::clock::Timestamp;
@@ -383,13 +383,21 @@ impl Keyspace {
     pub fn changed(&mut self, key: &[u8], event: Event) {
         self.stats.dirty += event.changes();
         self.count_changed(key);
+        let told = event.when_told();
         if event.is_watched() {
-            self.touch_watchers(key);
+            self.mark_watchers(key);
+            self.tell_caches_when(key, matches!(told, Told::First | Told::BeforeReply));
+        }
+        if told == Told::BeforeReply {
+            self.answer_here();
         }
         if event.is_awaited() {
             self.wake_waiters(key);
         }
         self.notify(key, event);
+        if told == Told::BeforeRemoval {
+            self.before_answer(|keyspace| keyspace.tell_caches_when(key, true));
+        }
         if self
             .db()
             .dict
@@ -399,6 +407,13 @@ impl Keyspace {
             self.take(key, Reason::NotFreed);
             self.notify(key, Event::generic("del"));
         }
+        self.tell_caches_when(key, told == Told::Last);
+    }
+
+    /// Reports a change that counts as none and that no event tells of.
+    pub(crate) fn changed_uncounted(&mut self, key: &[u8]) {
+        self.count_changed(key);
+        self.touch_watchers(key);
     }
 
     /// Counts a change that no event tells of and that nobody watches: Redis is silent about what is delivered to consumers.
@@ -460,22 +475,19 @@ impl Keyspace {
 
     /// Marks who watches a key and tells who caches it; the acting client has changed it.
     fn touch_watchers(&mut self, key: &[u8]) {
-        self.mark_changed(key, self.acting);
+        self.tell_caches_when(key, true);
+        self.mark_watchers(key);
     }
 
     /// The same for a change that no client has made.
     fn touch_outside(&mut self, key: &[u8]) {
-        let acting = Acting {
-            is_script: true,
-            ..self.acting
-        };
-        self.mark_changed(key, acting);
+        let acting = self.acting;
+        self.acting.is_indirect = true;
+        self.touch_watchers(key);
+        self.acting = acting;
     }
 
-    fn mark_changed(&mut self, key: &[u8], acting: Acting) {
-        if self.caches.is_some() {
-            self.tell_caches(key, acting);
-        }
+    fn mark_watchers(&mut self, key: &[u8]) {
         if !self.watch.is_empty() {
             let exists = self.db().dict.contains(key);
             self.watch.touch(self.selected(), key, exists);

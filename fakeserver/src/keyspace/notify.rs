@@ -127,6 +127,20 @@ impl std::fmt::Display for Classes {
     }
 }
 
+/// When clients that cache a key hear of its change; Redis has no rule for that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// Before the event.
+    #[default]
+    First,
+    /// Before the reply, which the event comes behind.
+    BeforeReply,
+    /// Behind the event, and before that of the removal of an emptied container.
+    BeforeRemoval,
+    /// Behind all events.
+    Last,
+}
+
 /// What happened to a key, without the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
@@ -135,6 +149,7 @@ pub struct Event {
     is_watched: bool,
     is_awaited: bool,
     changes: u64,
+    told: Told,
 }
 
 impl Event {
@@ -146,6 +161,7 @@ impl Event {
             is_watched: true,
             is_awaited: true,
             changes: 1,
+            told: Told::First,
         }
     }
 
@@ -229,6 +245,17 @@ impl Event {
             changes: changes as u64,
             ..self
         }
+    }
+
+    /// The same for a change that clients which cache the key hear of at another time.
+    #[must_use]
+    pub(crate) const fn told(self, told: Told) -> Event {
+        Event { told, ..self }
+    }
+
+    /// When clients that cache the key hear of it.
+    pub(super) const fn when_told(self) -> Told {
+        self.told
     }
 
     /// As how many changes it counts.

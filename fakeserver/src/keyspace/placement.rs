@@ -37,6 +37,20 @@ impl Keyspace {
         });
     }
 
+    /// Does what may tell something more, in front of the reply if all that was told so far is.
+    pub(super) fn before_answer(&mut self, tell: impl FnOnce(&mut Keyspace)) {
+        let before = self.events.get_mut().len();
+        tell(self);
+        let placement = self.placement.get();
+        if placement.before == Some(before) {
+            let before = Some(self.events.get_mut().len());
+            self.placement.set(Placement {
+                before,
+                ..placement
+            });
+        }
+    }
+
     /// Notes that there was an event, wanted or not.
     pub(super) fn note_event(&self) {
         let placement = self.placement.get();
