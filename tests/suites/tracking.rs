@@ -29,7 +29,9 @@ impl Clients<'_> {
         let (backend, numbers) = (self.backend, &mut self.numbers);
         self.open.entry(name).or_insert_with(|| {
             let mut raw = backend.raw();
-            let Frame::Number(id) = raw.call(&["CLIENT", "ID"]) else {
+            let reply = raw.call(&["CLIENT", "ID"]).to_lines().concat();
+            let id = reply.strip_prefix(":").map(str::parse);
+            let Some(Ok(id)) = id else {
                 panic!("CLIENT ID replies with a number");
             };
             numbers.insert(name, id);
@@ -78,21 +80,20 @@ fn play(script: &str) {
         };
         for line in script.lines().map(str::trim) {
             let numbered = clients.numbered(line);
-            if let Some((word, name)) = line.split_once(' ')
-                && let Some(name) = name.chars().next()
-            {
-                match word {
-                    "close" => clients.close(name),
-                    "hello2" | "hello3" => {
-                        let hello = clients.raw(name).call(&["HELLO", &word[5..]]);
-                        assert!(!hello.is_error(), "{line}");
-                    }
-                    _ => {}
-                }
-            }
-            let Some((name, text)) = numbered.split_at_checked(3) else {
+            if let Some(name) = line.strip_prefix("close ") {
+                clients.close(name.chars().next().unwrap());
                 continue;
-            };
+            }
+            if let Some((version, name)) = line
+                .strip_prefix("hello")
+                .and_then(|rest| rest.split_once(' '))
+            {
+                let raw = clients.raw(name.chars().next().unwrap());
+                let hello = raw.call(&["HELLO", version]);
+                assert!(!hello.is_error(), "{line}");
+                continue;
+            }
+            let (name, text) = numbered.split_at(3);
             let raw = clients.raw(name.chars().next().unwrap());
             if name.ends_with("> ") {
                 raw.request(&split_words(text.as_bytes()).unwrap());
@@ -115,7 +116,7 @@ fn play(script: &str) {
 fn a_subscriber_in_resp2_hears_for_another_connection() {
     play(
         "b> SUBSCRIBE __redis__:invalidate
-        b: *3 $9 subscribe $22 __redis__:invalidate :1
+        b: *3 $9 subscribe $20 __redis__:invalidate :1
         a> CLIENT TRACKING ON REDIRECT <b>
         a: +OK
         a> CLIENT GETREDIR
@@ -288,8 +289,7 @@ fn a_connection_that_hears_for_another_acts_itself() {
         a> ZCARD z
         a: :2
         b> ZPOPMIN z
-        b: *2 >2 $10 invalidate *1 $1 z $1 m
-        b: ,1
+        b: *2 >2 $10 invalidate *1 $1 z $1 m ,1
         a> GET k
         a: $1 5
         b> EVAL "redis.call('SET','k',3) return 4" 0
@@ -308,8 +308,7 @@ fn a_connection_that_hears_for_another_acts_itself() {
         b> DEL z
         b: +QUEUED
         b> EXEC
-        b: *4 $1 3 >2 $10 invalidate *1 $1 k +OK :0
-        b: :1"#,
+        b: *4 $1 3 >2 $10 invalidate *1 $1 k +OK :0 :1"#,
     );
 }
 
@@ -371,10 +370,13 @@ fn a_client_is_told_when_nobody_hears_for_it() {
 
 /// The integer of a field of INFO.
 fn field(raw: &mut Raw, section: &str, name: &str) -> i64 {
-    let info = raw.call(&["INFO", section]).to_lines();
-    let mut fields = info.iter().flat_map(|line| line.split("\\r\\n"));
+    let Frame::Blob(_, info) = raw.call(&["INFO", section]) else {
+        panic!("INFO replies with text");
+    };
+    let info = String::from_utf8(info).unwrap();
+    let mut fields = info.lines();
     let value = fields.find_map(|field| field.strip_prefix(name)?.strip_prefix(':'));
-    value.unwrap().trim().parse().unwrap()
+    value.unwrap().parse().unwrap()
 }
 
 fn counts(raw: &mut Raw) -> [i64; 4] {
@@ -404,7 +406,9 @@ fn info_counts_what_is_remembered() {
         assert_eq!(counts(&mut a), [1, 2, 2, 0]);
         b.call(&["SET", "m", "1"]);
         assert_eq!(counts(&mut a), [1, 1, 1, 0]);
-        b.call(&["CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "x", "PREFIX", "y"]);
+        b.call(&[
+            "CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "x", "PREFIX", "y",
+        ]);
         a.call(&["RESET"]);
         a.call(&["CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "y"]);
         assert_eq!(counts(&mut a), [2, 1, 1, 2]);
@@ -447,7 +451,10 @@ fn too_many_keys_are_forgotten_some_at_a_time() {
         reader.call(&["HELLO", "3"]);
         reader.call(&["CLIENT", "TRACKING", "ON"]);
         let keys: Vec<String> = (0..400).map(|n| format!("k{n}")).collect();
-        let request: Vec<&str> = ["MGET"].into_iter().chain(keys.iter().map(String::as_str)).collect();
+        let request: Vec<&str> = ["MGET"]
+            .into_iter()
+            .chain(keys.iter().map(String::as_str))
+            .collect();
         reader.call(&request);
         other.call(&["CONFIG", "SET", "tracking-table-max-keys", "10"]);
         let mut forgotten = BTreeSet::new();
