@@ -30,7 +30,7 @@ impl Engine {
     /// Runs a client's request, sends what it answers, and has all that follows from it done.
     pub(crate) fn run(&mut self, id: SessionId, request: &Request) {
         if request.is_empty() {
-            return self.skip(id);
+            return self.skip(id, 1);
         }
         if self.is_busy() {
             return self.run_amid_script(id, request);
@@ -61,12 +61,15 @@ impl Engine {
         self.keyspace.acting = Acting::default();
     }
 
-    /// A request without a word is not answered, but what was to last for one command ends with it (networking.c,
+    /// A request without a word (so many of them) is not answered, but what was to last for one command ends with it (networking.c,
     /// `resetClient`).
-    pub(crate) fn skip(&mut self, id: SessionId) {
-        self.end_caching(id, &Request::default());
-        if let Some(session) = self.sessions.get_mut(&id) {
-            session.command_done();
+    pub(crate) fn skip(&mut self, id: SessionId, count: usize) {
+        // What ends with the next command has ended behind two of them, however many there are.
+        for _ in 0..count.min(2) {
+            self.end_caching(id, &Request::default());
+            if let Some(session) = self.sessions.get_mut(&id) {
+                session.command_done();
+            }
         }
     }
 

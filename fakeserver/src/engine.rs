@@ -427,7 +427,6 @@ impl Engine {
         self.check_caches();
         self.after_command();
         self.run_resumed();
-        self.broadcast_stale();
     }
 
     /// Forgets a connection: whatever it watched, waited for or had queued is gone.
@@ -555,7 +554,6 @@ impl Engine {
         // Amid a script only who has sent something is answered.
         if !self.is_busy() {
             self.run_resumed();
-            self.broadcast_stale();
         }
     }
 
@@ -565,6 +563,7 @@ impl Engine {
         while let Some(id) = self.resumed.pop_front() {
             self.run_buffered(id);
         }
+        self.broadcast_stale();
     }
 
     /// Runs the requests that a session has sent and that nothing holds back.
@@ -601,10 +600,7 @@ impl Engine {
                 authenticated: session.authenticated || self.acl.is_open(),
             };
             let found = decoder.next(&mut request, &limits);
-            // What ends with the next command has ended behind two of them, however many there are.
-            for _ in 0..decoder.take_skipped().min(2) {
-                self.skip(id);
-            }
+            self.skip(id, decoder.take_skipped());
             match found {
                 Ok(true) => self.run(id, &request),
                 Ok(false) => break,

@@ -55,6 +55,10 @@ pub(super) fn getredir(call: &mut ControlCall<'_>) -> CommandResult {
 }
 
 /// What `CLIENT TRACKING` is called with.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are independent of each other"
+)]
 #[derive(Debug, Default)]
 struct Options<'a> {
     redirect: Option<SessionId>,

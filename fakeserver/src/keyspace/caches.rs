@@ -28,6 +28,10 @@ pub(crate) enum Choice {
 }
 
 /// What a client asked for with `CLIENT TRACKING ON`.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are independent of each other"
+)]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cache {
     /// The connection that messages go to, if it is not the client's own.
