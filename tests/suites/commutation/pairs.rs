@@ -34,6 +34,14 @@ const LEFT_OUT: &[(&str, &str)] = &[
 /// Pairs after which a world is filled anew.
 const PAIRS_OF_A_WORLD: usize = 60;
 
+/// What somebody may listen to, channels mostly.
+const SUBSCRIPTIONS: [&str; 4] = [
+    "SUBSCRIBE news sport",
+    "SUBSCRIBE news",
+    "PSUBSCRIBE *",
+    "SUBSCRIBE __keyevent@0__:del",
+];
+
 /// Faults that are shown at most.
 const FAULTS_MAX: usize = 20;
 
@@ -359,25 +367,7 @@ impl Check {
         if self.rng.u8(..4) == 0 {
             before.push((Who::Control, Act::Advance(self.rng.i64(0..2000))));
         }
-        let audience = self.rng.u8(..8);
-        if audience < 2 {
-            let events = if self.rng.bool() { "KEA" } else { "" };
-            before.push((
-                Who::Control,
-                command(&format!("CONFIG SET notify-keyspace-events {events}")),
-            ));
-            let subscription = [
-                "SUBSCRIBE news sport",
-                "PSUBSCRIBE *",
-                "SUBSCRIBE __keyevent@0__:del",
-            ];
-            let subscription = subscription[if audience == 0 {
-                0
-            } else {
-                self.rng.usize(..3)
-            }];
-            before.push((Who::Listener, command(subscription)));
-        }
+        self.listen(&mut before);
         if self.rng.u8(..4) == 0 {
             let words = self.any(Single::blocks, key);
             before.extend(
@@ -400,18 +390,7 @@ impl Check {
             let is_exec = name == "exec";
             if is_exec || self.rng.u8(..8) == 0 {
                 probes = true;
-                if self.rng.bool() {
-                    let words = self.any(|single| single.row() == "watch", key);
-                    before.extend(words.into_iter().map(|words| (who, Act::Command(words))));
-                }
-                if is_exec || self.rng.bool() {
-                    before.push((who, command("MULTI")));
-                    for _ in 0..self.rng.usize(0..3) {
-                        let words = self.any(|single| !single.blocks(), key);
-                        let words = words.into_iter().last();
-                        before.extend(words.map(|words| (who, Act::Command(words))));
-                    }
-                }
+                self.begin_transaction(who, key, is_exec, &mut before);
             }
             probes |= name == "watch";
             acts.push((name, act));
@@ -425,6 +404,40 @@ impl Check {
             before,
             pair: [a, b],
             probes,
+        }
+    }
+
+    /// Somebody may listen to channels, or to events of keys.
+    fn listen(&mut self, before: &mut Vec<(Who, Act)>) {
+        if self.rng.u8(..4) > 0 {
+            return;
+        }
+        let events = if self.rng.bool() { "KEA" } else { "" };
+        let line = format!("CONFIG SET notify-keyspace-events {events}");
+        before.push((Who::Control, command(&line)));
+        let line = SUBSCRIPTIONS[self.rng.usize(..SUBSCRIPTIONS.len())];
+        before.push((Who::Listener, command(line)));
+    }
+
+    /// Keys may be watched, and commands queued.
+    fn begin_transaction(
+        &mut self,
+        who: Who,
+        key: usize,
+        queues: bool,
+        before: &mut Vec<(Who, Act)>,
+    ) {
+        if self.rng.bool() {
+            let words = self.any(|single| single.row() == "watch", key);
+            before.extend(words.into_iter().map(|words| (who, Act::Command(words))));
+        }
+        if queues || self.rng.bool() {
+            before.push((who, command("MULTI")));
+            for _ in 0..self.rng.usize(0..3) {
+                let words = self.any(|single| !single.blocks(), key);
+                let words = words.into_iter().last();
+                before.extend(words.map(|words| (who, Act::Command(words))));
+            }
         }
     }
 

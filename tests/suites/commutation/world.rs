@@ -82,8 +82,10 @@ impl Seen {
 
 impl World {
     pub(crate) fn new() -> World {
-        let mut config = Config::default();
-        config.admin = true;
+        let config = Config {
+            admin: true,
+            ..Config::default()
+        };
         let now = Timestamp::from_millis(1_700_000_000_000);
         let mut engine = Engine::new(config, now);
         let footprints = Footprints::of_engine(&mut engine, Granularity::Element);
@@ -144,6 +146,10 @@ impl World {
             .any(Reply::is_error);
         if mutant.is_some_and(|mutant| mutant.forgets(&request)) {
             return Footprint::default();
+        }
+        // What prepares a case is no command of a client.
+        if who == Who::Control {
+            return everything();
         }
         let engine = &mut self.engine;
         let footprint = self.footprints.ran(engine, id, &request, refused);
