@@ -3,6 +3,10 @@
 //! A driver tells it what arrived and what time it is, and asks what to send and when to come back. A command, an EXEC and a
 //! script each run to their end inside of one call, so they are atomic by construction.
 
+mod idle;
+#[cfg(feature = "explore")]
+mod renew;
+
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Weak;
 
@@ -122,78 +126,6 @@ pub struct Transmit {
 }
 
 impl Engine {
-    /// As newly made with the settings that it has, scripts apart, but faster: what takes memory stays.
-    #[cfg(feature = "explore")]
-    pub(crate) fn renew(&mut self, now: Timestamp) {
-        // All fields by name, so that none is forgotten.
-        let Engine {
-            keyspace,
-            config,
-            rng,
-            sessions,
-            queues,
-            resumed,
-            exec_pushes,
-            pubsub,
-            monitors,
-            monitor_feed,
-            pause,
-            stats,
-            slowlog,
-            out_of_memory,
-            eviction,
-            latency_events,
-            control,
-            acl,
-            sleep,
-            idle_check_at,
-            saving,
-            shutdown,
-            hang_ups,
-            ready,
-            now: present,
-            started_at,
-            scripts: _,
-            calls,
-            running,
-            interlude,
-            session_count,
-        } = self;
-        keyspace.renew();
-        *rng = fastrand::Rng::with_seed(config.seed);
-        sessions.clear();
-        *queues = WaitQueues::default();
-        resumed.clear();
-        *exec_pushes = None;
-        *calls = calls.as_ref().map(|_| Calls::default());
-        *pubsub = PubSub::default();
-        monitors.clear();
-        monitor_feed.clear();
-        *pause = Pause::default();
-        stats.renew();
-        *slowlog = SlowLog::default();
-        *out_of_memory = false;
-        *eviction = EvictionPool::default();
-        *latency_events = LatencyEvents::default();
-        *control = Control::new(config);
-        *acl = Acl::new(config);
-        *sleep = Sleep::default();
-        *idle_check_at = None;
-        *saving = Saving {
-            at: now.seconds(),
-            ..Saving::default()
-        };
-        *shutdown = false;
-        *hang_ups = 0;
-        ready.clear();
-        *present = now;
-        *started_at = now;
-        *running = None;
-        *interlude = None;
-        *session_count = 0;
-        self.schedule_idle_check();
-    }
-
     /// An empty server.
     pub fn new(config: Config, now: Timestamp) -> Engine {
         let mut engine = Engine {
@@ -498,35 +430,6 @@ impl Engine {
             session.transaction = None;
             self.ready.insert(id);
         }
-    }
-
-    /// Closes the connections of clients that have done nothing for longer than `timeout`, once a second. Who waits, listens or
-    /// looks on is not idle.
-    fn hang_up_on_idle(&mut self) {
-        if self.idle_check_at.is_none_or(|at| self.now < at) {
-            return;
-        }
-        let (now, timeout) = (self.now.seconds(), self.config.timeout);
-        let is_idle = |session: &Session| {
-            session.blocked.is_none()
-                && !session.closing
-                && now - session.active_at.div_euclid(1_000_000) > timeout
-        };
-        let sessions = self.sessions.values().filter(|session| is_idle(session));
-        let mut idle: Vec<_> = sessions.map(|session| session.id).collect();
-        idle.sort_unstable();
-        for id in idle {
-            if !self.pubsub.is_subscriber(id) && !self.monitors.contains(&id) {
-                self.hang_up(id);
-            }
-        }
-        self.schedule_idle_check();
-    }
-
-    /// Has idle clients looked for a second from now, if `timeout` is set.
-    pub(crate) fn schedule_idle_check(&mut self) {
-        let at = self.now.plus_millis(1000);
-        self.idle_check_at = (self.config.timeout > 0).then_some(at);
     }
 
     /// Whether a client has asked the server to end (`SHUTDOWN`); what that means is the driver's business.

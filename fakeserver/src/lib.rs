@@ -72,6 +72,7 @@ mod reply_buffer;
     )
 )]
 mod report;
+mod resolve;
 mod running;
 #[cfg(feature = "lua")]
 mod script;

@@ -2,10 +2,10 @@
 
 use crate::clock::Timestamp;
 use crate::command::{Caller, Handler, ReadCall};
-use crate::dispatch::resolve;
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::keyspace::DbIndex;
+use crate::resolve::resolve;
 use crate::wire::{Reply, Request};
 
 impl Engine {

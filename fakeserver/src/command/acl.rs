@@ -3,8 +3,8 @@
 use super::introspect::{help, subcommand_syntax};
 use super::{Categories, Command, CommandResult, ControlCall, Flag, KeySpec, Words, all_commands};
 use crate::acl::{Denial, Entry, Permissions, User, has_blanks};
-use crate::dispatch::{ECHO_LEN_MAX, find, printable, printable_at_end};
 use crate::error::CommandError;
+use crate::resolve::{ECHO_LEN_MAX, find, printable, printable_at_end};
 use crate::value::number;
 use crate::wire::{Reply, Request};
 use Flag::*;

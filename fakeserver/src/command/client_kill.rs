@@ -3,9 +3,9 @@
 use super::client::{ClientType, client_type, connected};
 use super::{Args, CommandResult, ControlCall, Words};
 use crate::acl::UserId;
-use crate::dispatch::printable;
 use crate::engine::Engine;
 use crate::error::CommandError;
+use crate::resolve::printable;
 use crate::session::SessionId;
 use crate::value::number;
 use crate::wire::Reply;

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{Args, CommandResult, ControlCall, Words};
-use crate::dispatch::printable;
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::keyspace::{Cache, Choice};
+use crate::resolve::printable;
 use crate::session::SessionId;
 use crate::value::{Blob, number};
 use crate::wire::Reply;

@@ -3,9 +3,9 @@
 use super::{
     Args, Command, CommandResult, Family, Flag, Group, KeySpec, ReadCall, Words, WriteCall,
 };
-use crate::dispatch::printable_at_end;
 use crate::error::CommandError;
 use crate::keyspace::{Event, Reason};
+use crate::resolve::printable_at_end;
 use crate::wire::Reply;
 use Flag::*;
 

@@ -3,9 +3,9 @@
 use super::introspect::{help, subcommand_syntax};
 use super::script::keys_count_of;
 use super::{Command, CommandResult, ControlCall, Effects, Family, Flag, Group, KeySpec, Words};
-use crate::dispatch::{printable, printable_at_end};
 use crate::engine::Engine;
 use crate::error::CommandError;
+use crate::resolve::{printable, printable_at_end};
 use crate::running::ScriptKind;
 use crate::script::{
     ENGINE, Function, Invocation, Library, RestorePolicy, call_function, find_function,

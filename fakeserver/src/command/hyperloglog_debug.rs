@@ -2,8 +2,8 @@
 
 use super::hyperloglog::encoding_of;
 use super::{Command, CommandResult, ControlCall, Family, Flag, Group, KeySpec, Words, WriteCall};
-use crate::dispatch;
 use crate::error::CommandError;
+use crate::resolve;
 use crate::value::StringValue;
 use crate::value::hyperloglog::{self, Corrupted, Encoding, REGISTERS};
 use crate::wire::Reply;
@@ -66,7 +66,7 @@ fn pfdebug(call: &mut WriteCall<'_>) -> CommandResult {
 }
 
 fn unknown(subcommand: &[u8]) -> CommandError {
-    let subcommand = dispatch::printable(subcommand, usize::MAX);
+    let subcommand = resolve::printable(subcommand, usize::MAX);
     CommandError::custom([b"ERR Unknown PFDEBUG subcommand '", subcommand, b"'"].concat())
 }
 

@@ -7,8 +7,8 @@ use super::key_use::{has_keys, key_flags, key_positions};
 use super::{
     Access, CommandResult, ControlCall, Flag, KeySpec, Row, Words, lookup, recorded, rows,
 };
-use crate::dispatch;
 use crate::error::CommandError;
+use crate::resolve;
 use crate::value::glob;
 use crate::wire::{Reply, Request};
 use Flag::*;
@@ -92,7 +92,7 @@ pub(super) fn subcommand_syntax<'a>(call: &impl Words<'a>) -> CommandError {
     let container = container.to_ascii_uppercase();
     let parts: [&[u8]; 5] = [
         b"ERR unknown subcommand or wrong number of arguments for '",
-        dispatch::printable(typed, dispatch::ECHO_LEN_MAX),
+        resolve::printable(typed, resolve::ECHO_LEN_MAX),
         b"'. Try ",
         container.as_bytes(),
         b" HELP.",
@@ -253,7 +253,7 @@ struct FoundKeys {
 fn keys_of_arguments(call: &ControlCall<'_>) -> Result<FoundKeys, CommandError> {
     let refuse = |text: &'static str| Err(CommandError::custom(text));
     let request = Request::new(call.args().rest());
-    let row = match dispatch::resolve(&request) {
+    let row = match resolve::resolve(&request) {
         Ok(row) => row,
         Err(CommandError::WrongArity(_)) => {
             let row = lookup(request.name()).filter(|row| has_keys(row));

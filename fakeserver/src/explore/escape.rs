@@ -102,7 +102,7 @@ mod tests {
    0: fakeserver::explore::escape::here
              at ./fakeserver/src/explore/escape.rs:61:11
    1: spawn_thread
-             at /home/.cargo/registry/src/index/tokio/src/runtime/blocking/pool.rs:1:1
+             at /opt/cargo/registry/src/index/tokio/src/runtime/blocking/pool.rs:1:1
    2: __rust_begin_short_backtrace
              at /rustc/0/library/std/src/sys/backtrace.rs:1:1
    3: shop::stock::load::{{closure}}

@@ -311,7 +311,7 @@ impl Explorer {
         let preparation = self.preparation(workload)?;
         let searched = self.search(workload, &preparation, strategy, &mut budget)?;
         let counterexample = match searched.found {
-            Some(found) => Some(self.shrink(workload, &preparation, found)?),
+            Some(found) => Some(self.shrink(workload, &preparation, &found)?),
             None => None,
         };
         Ok(Exploration {
@@ -460,7 +460,7 @@ impl Explorer {
         &self,
         workload: &W,
         preparation: &[Request],
-        broken: Broken,
+        broken: &Broken,
     ) -> Result<Counterexample, ExploreError> {
         let _quiet = Quiet::begin();
         let mut attempt = |choices: Vec<Choice>| -> Result<Attempt, ExploreError> {

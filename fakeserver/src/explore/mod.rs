@@ -26,6 +26,7 @@
 //! real server a script is trusted to touch the keys that it declares; on the engine it is seen what it calls, and a script
 //! that touches more makes the exploration begin anew.
 
+mod aside;
 mod backend;
 mod builder;
 mod check;

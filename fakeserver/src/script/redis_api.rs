@@ -9,8 +9,8 @@ use super::Sha;
 use super::arguments::{Arguments, number_text};
 use super::raise::Raised;
 use super::sandbox::Shared;
-use crate::dispatch::find;
 use crate::engine::VERSION;
+use crate::resolve::find;
 
 /// Levels of the log.
 const LEVELS: [(&str, i32); 4] = [

@@ -18,8 +18,8 @@ pub use report::{PhaseReport, Report};
 
 use super::check::{self, Order, Spec, Verdict, caught, find_lost_update};
 use super::{
-    Client, Connector, Database, Exhaustive, ExploreError, Explorer, Faults, RandomWalk, Reduction,
-    Run, Violation,
+    Client, Connector, Database, Exhaustive, ExploreError, Explorer, Faults, RandomWalk, Run,
+    Violation,
 };
 use closures::{Group, Setup, Staged};
 
@@ -445,7 +445,7 @@ where
         if !self.phases.is_empty() {
             return self.phases.clone();
         }
-        let all = Exhaustive::new(Reduction::SleepSets).schedules(EXHAUSTIVE_SCHEDULES);
+        let all = Exhaustive::source_dpor().schedules(EXHAUSTIVE_SCHEDULES);
         let random = RandomWalk::new(self.seed).schedules(RANDOM_SCHEDULES);
         vec![all, random]
     }

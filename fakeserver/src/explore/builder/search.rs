@@ -54,7 +54,7 @@ where
             found: searched.found.is_some(),
         });
         if let Some(found) = searched.found {
-            let shrunk = scenario.explorer.shrink(&staged, &preparation, found)?;
+            let shrunk = scenario.explorer.shrink(&staged, &preparation, &found)?;
             report.counterexample = Some(shrunk);
             break;
         }
