@@ -52,6 +52,7 @@ pub fn hunted(hunted: &[Hunted]) -> String {
         "clients",
         "schedules",
         "coverage",
+        "by",
         "faults",
         "violations",
     ];
@@ -62,6 +63,7 @@ pub fn hunted(hunted: &[Hunted]) -> String {
             one.clients.to_string(),
             one.schedules.to_string(),
             one.coverage.to_string(),
+            one.by.to_owned(),
             one.faults.to_string(),
             usize::from(one.counterexample.is_some()).to_string(),
         ]);

@@ -5,7 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fakeserver::explore::{
-    Budget, Counterexample, Coverage, Exhaustive, ExploreError, Explorer, RandomWalk, Reduction,
+    Budget, Counterexample, Coverage, Exhaustive, ExploreError, Explorer, Pct, RandomWalk,
+    Reduction, Strategy,
 };
 use indicatif::ProgressBar;
 
@@ -40,6 +41,8 @@ pub struct Hunted {
     pub schedules: u64,
     /// How many those are of all.
     pub coverage: Coverage,
+    /// How they were chosen.
+    pub by: &'static str,
     /// What is wrong, if something is.
     pub counterexample: Option<Counterexample>,
 }
@@ -98,7 +101,11 @@ pub fn catch(hunt: &Hunt, flaw: Flaw, search: Search) -> Result<Control, Explore
     Ok(control)
 }
 
-/// Hunts the store in one scenario: every schedule if they can be had in half of the time, random ones else.
+/// So many clients have few enough orders that none is favoured; of more, few changes of turn are tried first.
+const WALK_CLIENTS_MAX: usize = 3;
+
+/// Hunts the store in one scenario: one schedule of each class of those that differ only in the order of commands that commute,
+/// if they can be had in half of the time; random ones else.
 ///
 /// # Errors
 /// If the scenario cannot be explored.
@@ -116,6 +123,7 @@ pub fn hunt(
         faults,
         schedules: 0,
         coverage: Coverage::Exhaustive,
+        by: "DPOR",
         counterexample: None,
     };
     let begin = Instant::now();
@@ -125,7 +133,7 @@ pub fn hunt(
             begin.elapsed() < limit
         }
     };
-    let all = Box::new(Exhaustive::new(Reduction::SleepSets));
+    let all = Box::new(Exhaustive::source_dpor());
     let budget = Budget::schedules(u64::MAX).while_true(within(time / 2));
     let exploration = explorer.explore(hunt, all, budget)?;
     hunted.schedules = exploration.schedules;
@@ -134,9 +142,14 @@ pub fn hunt(
     if hunted.coverage == Coverage::Exhaustive || hunted.counterexample.is_some() {
         return Ok(hunted);
     }
-    let walk = Box::new(RandomWalk::new(seed));
+    let (sample, by): (Box<dyn Strategy>, _) = if hunt.clients > WALK_CLIENTS_MAX {
+        (Box::new(Pct::depths(1..=3).seed(seed)), "DPOR, then PCT")
+    } else {
+        (Box::new(RandomWalk::new(seed)), "DPOR, then random")
+    };
+    hunted.by = by;
     let budget = Budget::schedules(u64::MAX).while_true(within(time));
-    let exploration = explorer.explore(hunt, walk, budget)?;
+    let exploration = explorer.explore(hunt, sample, budget)?;
     hunted.schedules += exploration.schedules;
     hunted.counterexample = exploration.counterexample;
     Ok(hunted)

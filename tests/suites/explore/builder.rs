@@ -5,6 +5,7 @@ use fakeserver::explore::{
     Recipe, Reduction, Report, Scenario,
 };
 use redis::{AsyncCommands, RedisResult};
+use tests::local::LocalServer;
 
 /// GET, then SET.
 async fn add(cx: Client<(), ()>) -> RedisResult<()> {
@@ -33,7 +34,7 @@ fn check_panics_with_the_schedule_its_picture_and_how_to_see_it_again() {
         "violated: all were counted: does not hold",
         "abba (4 commands, 1 preemptions, 0 faults)",
         "   2  |                * SET n 1 -> OK",
-        "searched: depth first, sleep sets: found by schedule 2",
+        "searched: depth first, source sets: found by schedule 2",
         &format!(
             "again: EXPLORER_SCHEDULE={schedule} cargo test \
              builder::check_panics_with_the_schedule_its_picture_and_how_to_see_it_again"
@@ -41,6 +42,50 @@ fn check_panics_with_the_schedule_its_picture_and_how_to_see_it_again() {
     ] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
+}
+
+#[test]
+fn what_is_found_is_written_as_a_page_where_one_is_wanted() {
+    let folder = std::env::temp_dir().join(format!("explorer-pages-{}", std::process::id()));
+    let pages = Environment::empty().html(folder.to_str().unwrap());
+    let text = counter(2).environment(pages).holds().unwrap_err();
+    let (_, path) = text.rsplit_once("page: ").unwrap();
+    let page = std::fs::read_to_string(path).unwrap();
+    assert!(page.contains("all were counted") && page.contains("GET n"));
+    assert!(std::path::Path::new(path).starts_with(&folder));
+    std::fs::remove_dir_all(&folder).unwrap();
+    // What cannot be written does not hide what was found.
+    let nowhere = Environment::empty().html("/dev/null/pages");
+    let text = counter(2).environment(nowhere).holds().unwrap_err();
+    assert!(text.contains("violated: all were counted") && text.contains("page: cannot write"));
+}
+
+#[test]
+fn a_server_that_cannot_be_asked_does_not_hide_what_was_found() {
+    let report = counter(2)
+        .confirm_on("redis://127.0.0.1:1")
+        .explore()
+        .unwrap();
+    assert!(report.counterexample.is_some() && matches!(report.confirmed, Some(Err(_))));
+    assert!(report.to_string().contains("not tried on a real server: "));
+    let shown = report.shown().unwrap();
+    let cause = shown.cause.unwrap();
+    assert_eq!((cause.key.as_str(), cause.read), ("\"n\"", 0));
+}
+
+#[test]
+fn what_is_found_is_tried_on_a_real_server_that_was_named() {
+    let Some(server) = LocalServer::start(&["--save", ""]) else {
+        return;
+    };
+    let report = counter(2).confirm_on(server.url()).explore().unwrap();
+    let confirmed = report.confirmed.as_ref().unwrap().as_ref().unwrap();
+    assert!(confirmed.same, "{confirmed:?}");
+    assert!(
+        report
+            .to_string()
+            .contains("confirmed: the same on redis-server 7")
+    );
 }
 
 #[test]
@@ -61,7 +106,7 @@ fn a_right_scenario_says_how_much_was_seen() {
     let text = scenario().check().to_string();
     assert_eq!(
         text,
-        "increments: nothing wrong (depth first, sleep sets: exhaustive, 6 schedules)"
+        "increments: nothing wrong (depth first, source sets: exhaustive, 6 schedules)"
     );
     let some = scenario()
         .strategy(
@@ -82,7 +127,7 @@ fn a_right_scenario_says_how_much_was_seen() {
     let text = some.check().to_string();
     assert_eq!(
         text,
-        "increments: nothing wrong (depth first, sleep sets: sampled, 4 schedules; random walk: sampled, 100 schedules)"
+        "increments: nothing wrong (depth first, source sets: sampled, 4 schedules; random walk: sampled, 100 schedules)"
     );
 }
 

@@ -1,18 +1,22 @@
 //! [`Environment`]: what whoever runs a test says about it from outside.
 
+use std::path::Path;
+
 use crate::explore::{ExploreError, Schedule};
 
-/// What the environment variables `EXPLORER_SCHEDULE`, `EXPLORER_SEED` and `EXPLORER_BUDGET` say.
+/// What the environment variables `EXPLORER_SCHEDULE`, `EXPLORER_SEED`, `EXPLORER_BUDGET` and `EXPLORER_HTML` say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     schedule: Option<String>,
     seed: Option<String>,
     budget: Option<String>,
+    html: Option<String>,
 }
 
 const SCHEDULE: &str = "EXPLORER_SCHEDULE";
 const SEED: &str = "EXPLORER_SEED";
 const BUDGET: &str = "EXPLORER_BUDGET";
+const HTML: &str = "EXPLORER_HTML";
 
 impl Environment {
     /// That of this process.
@@ -22,6 +26,7 @@ impl Environment {
             schedule: variable(SCHEDULE),
             seed: variable(SEED),
             budget: variable(BUDGET),
+            html: variable(HTML),
         }
     }
 
@@ -49,6 +54,18 @@ impl Environment {
     pub fn budget(mut self, schedules: impl Into<String>) -> Environment {
         self.budget = Some(schedules.into());
         self
+    }
+
+    /// What is found is written into this folder as a page (`EXPLORER_HTML`).
+    #[must_use]
+    pub fn html(mut self, folder: impl Into<String>) -> Environment {
+        self.html = Some(folder.into());
+        self
+    }
+
+    /// The folder for pages.
+    pub(super) fn pages(&self) -> Option<&Path> {
+        self.html.as_deref().map(Path::new)
     }
 
     pub(super) fn read_schedule(&self) -> Result<Option<Schedule>, ExploreError> {

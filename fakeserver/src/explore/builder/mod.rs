@@ -18,8 +18,8 @@ pub use report::{PhaseReport, Report};
 
 use super::check::{self, Order, Spec, Verdict, caught, find_lost_update};
 use super::{
-    Client, Connector, Database, Exhaustive, ExploreError, Explorer, Faults, RandomWalk, Run,
-    Violation,
+    Client, Confirmation, Connector, Database, Exhaustive, ExploreError, Explorer, Faults,
+    RandomWalk, Run, Schedule, Violation,
 };
 use closures::{Group, Setup, Staged};
 
@@ -72,6 +72,7 @@ pub struct Scenario<I, O> {
     progress_within: Option<u64>,
     needs_trace: bool,
     keeps: Keeps,
+    confirm_on: Option<String>,
     search_max: usize,
     seed: u64,
     threads: usize,
@@ -112,6 +113,7 @@ impl Explorer {
             progress_within: None,
             needs_trace: false,
             keeps: Keeps::default(),
+            confirm_on: None,
             search_max: check::SEARCH_MAX,
             seed: 0,
             threads: 1,
@@ -351,6 +353,14 @@ where
         self
     }
 
+    /// Has what is found tried on this real server, which must be empty: its commands are sent in the order of the schedule, and
+    /// every reply compared.
+    #[must_use]
+    pub fn confirm_on(mut self, url: impl Into<String>) -> Self {
+        self.confirm_on = Some(url.into());
+        self
+    }
+
     /// Where random schedules begin; `EXPLORER_SEED` overrides it.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
@@ -384,7 +394,8 @@ where
 
     /// Searches, and panics with a report if something is wrong. If nothing is, the report says how much was seen.
     ///
-    /// With `EXPLORER_SCHEDULE` set this runs that one schedule.
+    /// With `EXPLORER_SCHEDULE` set this runs that one schedule; with `EXPLORER_HTML` set to a folder what is found is written
+    /// there as a page.
     ///
     /// # Panics
     /// If a property is broken, or the scenario cannot be explored.
@@ -425,7 +436,7 @@ where
     pub fn holds(&self) -> Result<Report, String> {
         match self.explore() {
             Ok(report) if report.counterexample.is_none() => Ok(report),
-            Ok(report) => Err(report.to_string()),
+            Ok(report) => Err(format!("{report}{}", self.page(&report))),
             Err(error) => Err(format!("cannot explore {}: {error}", self.title())),
         }
     }
@@ -439,6 +450,45 @@ where
             return Err(ExploreError::NoClients);
         }
         search::explore(self)
+    }
+
+    /// Writes the report's page if one is wanted; a line that says where it is.
+    fn page(&self, report: &Report) -> String {
+        let (Some(folder), Some(shown)) = (self.environment.pages(), report.shown()) else {
+            return String::new();
+        };
+        let name = report.test.as_ref().unwrap_or(&report.name);
+        let plain = |letter: char| {
+            if letter.is_alphanumeric() {
+                letter
+            } else {
+                '-'
+            }
+        };
+        let path = folder.join(format!(
+            "{}.html",
+            name.chars().map(plain).collect::<String>()
+        ));
+        let written =
+            std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, shown.html()));
+        match written {
+            Ok(()) => format!("\npage: {}", path.display()),
+            Err(error) => format!("\npage: cannot write {}: {error}", path.display()),
+        }
+    }
+
+    /// What a real server makes of a schedule, if one is to be asked.
+    fn confirm(
+        &self,
+        staged: &Staged<'_, I, O>,
+        schedule: &Schedule,
+    ) -> Result<Option<Result<Confirmation, String>>, ExploreError> {
+        let Some(url) = &self.confirm_on else {
+            return Ok(None);
+        };
+        let rehearsal = self.explorer.rehearse(staged, schedule)?;
+        let confirmed = rehearsal.confirm_on(url);
+        Ok(Some(confirmed.map_err(|error| error.to_string())))
     }
 
     fn phases(&self) -> Vec<Phase> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::explore::{Counterexample, Coverage};
+use crate::explore::{Confirmation, Counterexample, Coverage, ExploreReport};
 
 /// What a search has seen and found.
 #[derive(Clone, Debug)]
@@ -16,6 +16,8 @@ pub struct Report {
     pub phases: Vec<PhaseReport>,
     /// What is wrong, if something is.
     pub counterexample: Option<Counterexample>,
+    /// What a real server made of it, or why it could not be asked; only if that was wanted.
+    pub confirmed: Option<Result<Confirmation, String>>,
 }
 
 /// What one strategy has seen.
@@ -44,7 +46,27 @@ impl Report {
             test: test.map(str::to_owned),
             phases: Vec::new(),
             counterexample: None,
+            confirmed: None,
         }
+    }
+
+    /// What was found, for a longer text, a page or JSON.
+    pub fn shown(&self) -> Option<ExploreReport> {
+        let found = self.counterexample.as_ref()?;
+        let mut shown = ExploreReport::of(found, &self.name).claimed(self.claim());
+        if let Some(test) = &self.test {
+            shown = shown.replayed_by(&format!("cargo test {test}"));
+        }
+        Some(match &self.confirmed {
+            None => shown,
+            Some(Ok(confirmation)) => shown.confirmed(confirmation.clone()),
+            Some(Err(reason)) => shown.noted(format!("not tried on a real server: {reason}")),
+        })
+    }
+
+    fn claim(&self) -> String {
+        let phases: Vec<String> = self.phases.iter().map(ToString::to_string).collect();
+        phases.join("; ")
     }
 
     /// Complete runs of all strategies.
@@ -84,14 +106,18 @@ impl fmt::Display for PhaseReport {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let phases: Vec<String> = self.phases.iter().map(ToString::to_string).collect();
-        let phases = phases.join("; ");
+        let phases = self.claim();
         let Some(found) = &self.counterexample else {
             return write!(f, "{}: nothing wrong ({phases})", self.name);
         };
         writeln!(f, "{}", self.name)?;
         writeln!(f, "{found}")?;
         writeln!(f, "searched: {phases}")?;
+        match &self.confirmed {
+            None => {}
+            Some(Ok(confirmation)) => writeln!(f, "confirmed: {confirmation}")?,
+            Some(Err(reason)) => writeln!(f, "not tried on a real server: {reason}")?,
+        }
         write!(f, "again: EXPLORER_SCHEDULE={} ", found.schedule)?;
         match &self.test {
             Some(test) => write!(f, "cargo test {test}"),

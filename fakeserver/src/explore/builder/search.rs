@@ -55,6 +55,7 @@ where
         });
         if let Some(found) = searched.found {
             let shrunk = scenario.explorer.shrink(&staged, &preparation, &found)?;
+            report.confirmed = scenario.confirm(&staged, &shrunk.schedule)?;
             report.counterexample = Some(shrunk);
             break;
         }
@@ -96,6 +97,9 @@ where
         coverage: Coverage::Sampled,
         found: counterexample.is_some(),
     });
+    if counterexample.is_some() {
+        report.confirmed = scenario.confirm(&staged, schedule)?;
+    }
     report.counterexample = counterexample;
     Ok(report)
 }

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use super::access::{self, Effect, Touch};
 use crate::explore::Violation;
+use crate::explore::report::Cause;
 use crate::explore::schedule::{Act, Lane};
 use crate::explore::trace::{Step, Trace};
+use crate::remote::snapshot::quoted;
 use crate::wire::Request;
 
 /// The name of the property.
@@ -17,14 +19,28 @@ pub(in crate::explore) const LOST_UPDATE: &str = "no lost updates";
 /// knows what it overwrites; what it reads is not taken for what its client knows. A transaction that WATCH has aborted wrote
 /// nothing.
 pub(in crate::explore) fn find(trace: &Trace, lanes: &[usize]) -> Result<(), Violation> {
-    let mut finder = Finder {
-        trace,
-        lanes,
-        last_reads: BTreeMap::new(),
-        writes: Vec::new(),
-        queues: BTreeMap::new(),
-    };
-    (0..trace.steps.len()).try_for_each(|at| finder.step(at))
+    let mut finder = Finder::new(trace, lanes);
+    let first = finder.first();
+    first.map_err(|lost| Violation::new(LOST_UPDATE, finder.describe(&lost)))
+}
+
+/// The same for a reader of the trace: who read, who wrote between, who overwrote.
+pub(in crate::explore) fn cause(trace: &Trace) -> Option<Cause> {
+    let lost = Finder::new(trace, &trace.clients).first().err()?;
+    Some(Cause {
+        key: quoted(&lost.place.0),
+        read: lost.read,
+        written: lost.written,
+        overwritten: Some(lost.overwritten),
+    })
+}
+
+/// Steps of a lost update.
+struct Lost {
+    place: Place,
+    read: usize,
+    written: usize,
+    overwritten: usize,
 }
 
 /// A key, or an element of it.
@@ -47,8 +63,22 @@ struct Finder<'t> {
     queues: BTreeMap<Lane, Vec<usize>>,
 }
 
-impl Finder<'_> {
-    fn step(&mut self, at: usize) -> Result<(), Violation> {
+impl<'t> Finder<'t> {
+    fn new(trace: &'t Trace, lanes: &'t [usize]) -> Finder<'t> {
+        Finder {
+            trace,
+            lanes,
+            last_reads: BTreeMap::new(),
+            writes: Vec::new(),
+            queues: BTreeMap::new(),
+        }
+    }
+
+    fn first(&mut self) -> Result<(), Lost> {
+        (0..self.trace.steps.len()).try_for_each(|at| self.step(at))
+    }
+
+    fn step(&mut self, at: usize) -> Result<(), Lost> {
         let step = &self.trace.steps[at];
         let client = self.client_of(step.choice.lane);
         if step.choice.act == Act::DropBefore {
@@ -100,7 +130,7 @@ impl Finder<'_> {
         client: usize,
         touches: &[Touch],
         heard: bool,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), Lost> {
         for touch in touches.iter().filter(|touch| touch.overwrites) {
             self.check(at, client, touch)?;
         }
@@ -120,7 +150,7 @@ impl Finder<'_> {
     }
 
     /// Whether somebody else wrote since this client has read what it overwrites.
-    fn check(&self, at: usize, client: usize, touch: &Touch) -> Result<(), Violation> {
+    fn check(&self, at: usize, client: usize, touch: &Touch) -> Result<(), Lost> {
         let place = (touch.key.clone(), touch.element.clone());
         let reads = self.last_reads.iter();
         let read = reads
@@ -139,11 +169,16 @@ impl Finder<'_> {
         let relies = since.all(|write| write.client != client);
         match lost.filter(|_| relies) {
             None => Ok(()),
-            Some(lost) => Err(Violation::new(LOST_UPDATE, self.describe(read, lost, at))),
+            Some(lost) => Err(Lost {
+                place: lost.place.clone(),
+                read,
+                written: lost.step,
+                overwritten: at,
+            }),
         }
     }
 
-    fn describe(&self, read: usize, lost: &Write, at: usize) -> String {
+    fn describe(&self, lost: &Lost) -> String {
         let (key, element) = &lost.place;
         let mut place = key.escape_ascii().to_string();
         if let Some(element) = element {
@@ -160,9 +195,9 @@ impl Finder<'_> {
             let client = Lane::new(client).map_or_else(String::new, |lane| lane.to_string());
             (client, format!("step {step}, {text}"))
         };
-        let (reader, read) = say(read);
-        let (writer, written) = say(lost.step);
-        let (_, overwritten) = say(at);
+        let (reader, read) = say(lost.read);
+        let (writer, written) = say(lost.written);
+        let (_, overwritten) = say(lost.overwritten);
         format!(
             "{place}: {reader} read it ({read}), {writer} wrote it ({written}), {reader} overwrote that unseen ({overwritten})"
         )

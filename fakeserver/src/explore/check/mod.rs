@@ -11,7 +11,7 @@ mod verdict;
 use super::Violation;
 
 pub use database::Database;
-pub(super) use lost_update::find as find_lost_update;
+pub(super) use lost_update::{cause, find as find_lost_update};
 pub(super) use progress::{Livelock, repeats};
 pub use serial::{Order, SEARCH_MAX, Serial, search};
 pub use spec::Spec;

@@ -6,6 +6,7 @@
 mod alike;
 mod stage;
 
+use std::fmt;
 use std::io;
 use std::time::Duration;
 
@@ -29,6 +30,16 @@ pub struct Confirmation {
     pub first_difference: Option<String>,
     /// Replies that depend on chance or on the server's clock, of which only the type was compared.
     pub by_type_only: usize,
+}
+
+impl fmt::Display for Confirmation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.first_difference {
+            None if self.same => write!(f, "the same on {}", self.server_version),
+            None => write!(f, "not the same on {}", self.server_version),
+            Some(difference) => write!(f, "not the same on {}: {difference}", self.server_version),
+        }
+    }
 }
 
 /// Why a schedule could not be tried on a real server.

@@ -1,6 +1,7 @@
 //! A report of a counterexample.
 
 use super::{ExploreReport, FORMAT, ShownChange, ShownKey, ShownLane, ShownStep};
+use crate::explore::check::cause;
 use crate::explore::normal::{dependencies, reduced};
 use crate::explore::schedule::Act;
 use crate::explore::trace::{Answered, Change, Step, Trace};
@@ -38,7 +39,7 @@ impl ExploreReport {
                 })
                 .collect(),
             steps: steps(trace),
-            cause: None,
+            cause: cause(trace),
             replay: String::new(),
             confirmed: None,
             notes: Vec::new(),
