@@ -253,7 +253,7 @@ fn denials_within_a_minute_are_one_entry() {
     call(&mut raw, "GET k");
     server.advance(Duration::from_millis(1500));
     assert_eq!(counts_and_ages(&mut admin), [(2, 1.5)]);
-    server.advance(Duration::from_millis(59_000));
+    server.advance(Duration::from_secs(59));
     call(&mut raw, "GET k");
     assert_eq!(counts_and_ages(&mut admin), [(1, 0.0), (2, 60.5)]);
     call(&mut admin, "CONFIG SET acllog-max-len 1");

@@ -49,6 +49,7 @@ pub(crate) enum Context {
     /// Queued, or about to be, or run by EXEC.
     Multi,
     /// Called by a script.
+    #[cfg(feature = "lua")]
     Script,
 }
 
@@ -57,6 +58,7 @@ impl Context {
         match self {
             Context::TopLevel => "toplevel",
             Context::Multi => "multi",
+            #[cfg(feature = "lua")]
             Context::Script => "lua",
         }
     }

@@ -429,12 +429,14 @@ fn a_retry_without_a_bound_is_named() {
     assert_eq!(property(&report), None, "{report}");
 }
 
+/// A key of this test alone, since others use the same server.
+const STOCK: &str = "explorer:checks:stock";
+
 #[test]
 fn a_real_server_breaks_the_same_invariant_in_the_same_order() {
     let Some(url) = tests::server::real_url() else {
         return;
     };
-    const STOCK: &str = "explorer:checks:stock";
     let oversold = |explorer: Explorer| {
         let scenario = explorer
             .setup(|cx| async move { cx.connect().await?.set::<_, _, ()>(STOCK, 1).await })

@@ -82,11 +82,11 @@ fn random_history(rng: &mut fastrand::Rng, registers: u8) -> Vec<Op> {
     let count = rng.usize(2..=6);
     let mut times: Vec<u64> = (0..2 * count as u64).collect();
     rng.shuffle(&mut times);
-    let mut next = times
+    let next = times
         .chunks_exact(2)
         .map(|pair| (pair[0].min(pair[1]), pair[0].max(pair[1])));
     let mut history: Vec<Op> = Vec::new();
-    while let Some((invoked, returned)) = next.next() {
+    for (invoked, returned) in next {
         let call = match rng.u8(..3) {
             0 => Call::Read,
             1 => Call::Write(rng.u8(0..3)),
@@ -145,11 +145,12 @@ fn brute_force(history: &[Op], order: Order) -> bool {
     go(history, order, &mut Vec::new(), [0; 2])
 }
 
+const HISTORIES: usize = 6_000;
+
 #[test]
 fn the_search_agrees_with_all_permutations_on_random_histories() {
     let mut rng = fastrand::Rng::with_seed(1);
     let mut explained = [0; 2];
-    const HISTORIES: usize = 6_000;
     for round in 0..HISTORIES {
         let history = random_history(&mut rng, 2);
         for (at, order) in [Order::RealTime, Order::PerClient].into_iter().enumerate() {

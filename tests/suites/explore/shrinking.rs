@@ -89,12 +89,12 @@ impl Workload for Deep {
 }
 
 /// The first seed whose walk breaks the property with many preemptions.
-fn found(workload: &Deep, explorer: &Explorer, preemptions: usize) -> Counterexample {
+fn found(workload: Deep, explorer: &Explorer, preemptions: usize) -> Counterexample {
     let seeds = 0..200;
     let mut found = seeds.filter_map(|seed| {
         let walk = Box::new(RandomWalk::new(seed));
         let budget = Budget::schedules(40);
-        let exploration = explorer.explore(workload, walk, budget).unwrap();
+        let exploration = explorer.explore(&workload, walk, budget).unwrap();
         exploration.counterexample
     });
     let enough = |one: &Counterexample| one.shrunk.unwrap().preemptions >= preemptions;
@@ -104,7 +104,7 @@ fn found(workload: &Deep, explorer: &Explorer, preemptions: usize) -> Counterexa
 #[test]
 fn a_deep_race_shrinks_to_one_preemption_in_a_handful_of_runs() {
     let deep = Deep { private: 50 };
-    let found = found(&deep, &Explorer::new(), 90);
+    let found = found(deep, &Explorer::new(), 90);
     let shrunk = found.shrunk.unwrap();
     assert_eq!(shrunk.commands, 153);
     assert_eq!((found.preemptions, found.faults), (1, 0), "{found}");

@@ -58,9 +58,10 @@ fn a_blocked_client_is_served_by_who_comes_in_time() {
     assert_eq!(count(script, Faults::none()), 1);
     script.clients = &[pop, |_| Box::pin(async {}), push];
     script.check = |run| {
-        let popped = match run.choices[0].is_fault() {
-            true => "Some((\"list\", \"2\"))",
-            false => "None",
+        let popped = if run.choices[0].is_fault() {
+            "Some((\"list\", \"2\"))"
+        } else {
+            "None"
         };
         assert_eq!(run.history[0].output.as_deref(), Some(popped));
         Ok(())

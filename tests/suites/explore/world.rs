@@ -124,6 +124,7 @@ fn a_failover_loses_no_more_than_was_written() {
 
 #[test]
 fn reductions_lose_no_outcome_of_what_happens_to_the_server() {
+    static OUTCOMES: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let all = Faults::at_most(1)
         .drop_before()
         .advance(SECOND)
@@ -132,7 +133,6 @@ fn reductions_lose_no_outcome_of_what_happens_to_the_server() {
         .restart()
         .restart_empty()
         .failover(2);
-    static OUTCOMES: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut script = Script::new("deadlines and scripts", &[two_deadlines, eval_and_evalsha]);
     script.check = |run| {
         let said: Vec<_> = run.history.iter().map(|one| &one.output).collect();
