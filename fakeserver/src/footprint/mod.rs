@@ -51,15 +51,13 @@ const CHANCE: u64 = NO_KEY + 3;
 const CLOCK: u64 = NO_KEY + 4;
 /// In which order the table of keys holds them.
 const ORDER_OF_KEYS: u64 = NO_KEY + 5;
-/// The order of what those hear who listen to events of keys.
-const EVENTS: u64 = NO_KEY + 6;
 
 /// The states between two steps, for whom they are looked at.
 #[cfg(feature = "explore")]
 const STATES: u64 = NO_KEY + 8;
 
 /// Connections, their state and the statistics of what they did.
-const CONNECTIONS: u64 = NO_KEY + 7;
+const CONNECTIONS: u64 = NO_KEY + 6;
 
 /// What a command touches.
 #[cfg_attr(
@@ -359,7 +357,8 @@ impl Footprint {
         match audience {
             Audience::Nobody => {}
             Audience::Events if self.touches.iter().any(|touch| touch.key < NO_KEY) => {
-                self.push(EVENTS, Part::Write);
+                // They come in one order with all that is published.
+                self.push(CHANNELS, Part::Write);
             }
             Audience::Events => {}
             Audience::Everybody => self.everything |= !self.is_empty(),
@@ -546,6 +545,32 @@ mod tests {
         assert!(of(&["SORT", "l", "BY", "weight_*"]).conflicts(&set));
         assert!(of(&["SORT_RO", "l", "GET", "*"]).conflicts(&set));
         assert!(!of(&["SORT", "l", "BY", "nosort", "GET", "#"]).conflicts(&set));
+    }
+
+    #[cfg(feature = "explore")]
+    #[test]
+    fn who_waits_or_listens_makes_other_commands_dependent() {
+        let session = SessionState::default();
+        let of = |words: &[&str]| footprint(&session, words);
+        let (from, to) = (of(&["RPUSH", "from", "a"]), of(&["RPUSH", "to", "b"]));
+        let around = |print: &Footprint, waiting: &[Footprint], audience: Audience| {
+            let mut print = print.clone();
+            print.surround(waiting, audience);
+            print
+        };
+        let waiting = [
+            of(&["BLMOVE", "between", "to", "LEFT", "LEFT", "0"]),
+            of(&["BLMOVE", "from", "between", "LEFT", "LEFT", "0"]),
+        ];
+        assert!(!from.conflicts(&to));
+        assert!(around(&from, &waiting, Audience::Nobody).conflicts(&to));
+        let publish = of(&["PUBLISH", "c", "m"]);
+        for other in [&to, &publish] {
+            let [one, other] = [&from, other].map(|print| around(print, &[], Audience::Events));
+            assert!(one.conflicts(&other));
+        }
+        assert!(!around(&from, &[], Audience::Events).conflicts(&of(&["TIME"])));
+        assert!(around(&from, &[], Audience::Everybody).conflicts(&to));
     }
 
     #[test]
