@@ -50,6 +50,7 @@ const CHANCE: u64 = NO_KEY + 3;
 /// The time of day.
 const CLOCK: u64 = NO_KEY + 4;
 /// In which order the table of keys holds them.
+#[cfg(feature = "explore")]
 const ORDER_OF_KEYS: u64 = NO_KEY + 5;
 
 /// The states between two steps, for whom they are looked at.
@@ -229,6 +230,7 @@ impl Footprint {
     }
 
     /// Whether all that conflicts with the other one conflicts with this.
+    #[cfg(feature = "explore")]
     pub fn covers(&self, other: &Footprint) -> bool {
         self.everything || (!other.everything && other.touches.iter().all(|touch| self.has(*touch)))
     }
@@ -493,6 +495,7 @@ mod tests {
         assert!(load.conflicts(&one));
     }
 
+    #[cfg(feature = "explore")]
     #[test]
     fn elements_of_a_key_commute_until_the_last_may_go() {
         let fine = |words: &str| {
