@@ -127,7 +127,7 @@ fn a_right_scenario_says_how_much_was_seen() {
     let text = some.check().to_string();
     assert_eq!(
         text,
-        "increments: nothing wrong (depth first, source sets: sampled, 4 schedules; random walk: sampled, 100 schedules)"
+        "increments: nothing wrong (depth first, sleep sets: sampled, 4 schedules; random walk: sampled, 100 schedules)"
     );
 }
 
