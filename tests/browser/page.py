@@ -288,10 +288,20 @@ def check_explorer_names_dependencies_that_lead_there(browser, folder):
         page.locator(".step[data-step='102']").click()
         page.locator(".detail button.to", has_text="step 101: ZADD timers 200 m").click()
         assert step_of(page) == 101
-        near = page.locator(".arrows path.depends.near:not(.head)").count()
-        assert near == 2, near
+        # The cause's own two arrows, from 50 to 101 and on to 102, are no fainter ones.
+        assert page.locator(".arrows path:not(.depends):not(.head)").count() == 2
         page.locator(".left summary").first.click()
         assert page.locator(".left li >> visible=true").count() == 49
+    with Visit(browser, folder, name="long.html") as page:
+        report = report_of(page)
+        cause = report["cause"] or {"read": None, "written": None, "overwritten": None}
+        causes = [(cause["read"], cause["written"]), (cause["written"], cause["overwritten"])]
+        pairs = [(one, at) for at, step in enumerate(report["steps"]) for one in step["after"]]
+        pairs = [pair for pair in pairs if pair not in causes]
+        at = next(step for step in range(20, len(report["steps"])) if sum(step in pair for pair in pairs) >= 2)
+        page.locator(f".step[data-step='{at}']").click()
+        near = page.locator(".arrows path.depends.near:not(.head)").count()
+        assert near == sum(at in pair for pair in pairs), (at, near)
 
 
 def check_explorer_copies_the_replay_command(browser, folder):
@@ -325,11 +335,8 @@ def check_explorer_long_runs_stay_readable(browser, folder):
         # What a box says is not squeezed into a column of letters.
         narrow = page.locator(".step").evaluate_all("steps => Math.min(...steps.map((step) => step.getBoundingClientRect().width))")
         assert narrow >= 90, narrow
-        began = page.evaluate("performance.now()")
         for _ in range(20):
             page.keyboard.press("j")
-        took = page.evaluate("performance.now()") - began
-        assert took < 4000, took
         step = page.locator(".step.current").bounding_box()
         assert 0 <= step["y"] <= 880, step
 
