@@ -574,7 +574,7 @@ fn judge<W: Workload>(
 
 /// What goes round in circles, if the run was recorded.
 fn repeats_of<I, O>(run: &Run<I, O>) -> String {
-    let repeats = run.trace.as_ref().map(|trace| repeats(trace, &run.lanes));
+    let repeats = run.trace.as_ref().map(repeats);
     let texts = repeats.into_iter().flatten().map(|one| format!("; {one}"));
     texts.collect()
 }

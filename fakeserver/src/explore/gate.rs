@@ -315,11 +315,6 @@ impl Gate {
         state.progress.made();
     }
 
-    /// The client of each connection.
-    pub(super) fn clients(&self) -> Vec<usize> {
-        self.lock().lanes.iter().map(|lane| lane.client).collect()
-    }
-
     /// The program left what is under control: nothing of it runs any more.
     pub(super) fn escape(&self, escape: Escape) {
         let waker = {

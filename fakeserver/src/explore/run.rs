@@ -55,8 +55,6 @@ pub struct Run<I, O> {
     pub history: Vec<Operation<I, O>>,
     /// Clients that came to their end with an error.
     pub failures: Vec<Failure>,
-    /// The client of each lane.
-    pub lanes: Vec<usize>,
     /// Virtual time that passed.
     pub elapsed: Duration,
     stage: Stage,
@@ -159,8 +157,8 @@ pub(super) fn run<W: Workload>(
         state.strategy = Some(plan.strategy);
         state.progress = recorder.progress();
         state.observer = workload.observer(recorder.progress());
+        state.operations = Some(recorder.clock());
     }
-    stage.gate.lock().operations = Some(recorder.clock());
     let gate = Arc::clone(&stage.gate);
     let clients = (0..workload.clients()).map(|index| {
         workload.client(Client {
@@ -183,7 +181,6 @@ pub(super) fn run<W: Workload>(
         trace.clients = state.clients();
     }
     drop(state);
-    let lanes = stage.gate.clients();
     let (history, failures) = (recorder.take(), recorder.take_failures());
     Ok(Run {
         end,
@@ -192,7 +189,6 @@ pub(super) fn run<W: Workload>(
         trace,
         history,
         failures,
-        lanes,
         elapsed,
         stage,
     })

@@ -249,6 +249,12 @@ pub(super) fn spell(reply: &Value) -> String {
     }
 }
 
+/// A command's words, as they can be printed.
+pub(super) fn in_words(request: &Request) -> String {
+    let words = request.words().map(|word| word.escape_ascii().to_string());
+    words.collect::<Vec<_>>().join(" ")
+}
+
 fn short(bytes: &[u8], len_max: usize) -> String {
     // A cut before the escapes keeps a large value cheap.
     let shown = &bytes[..bytes.len().min(len_max + 1)];

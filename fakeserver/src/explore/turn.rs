@@ -386,7 +386,7 @@ impl GateState {
     }
 
     fn deliver(&mut self, link: Link, reply: Value, wakers: &mut Wakers) {
-        let (steps, enabled_by) = (self.choices.len(), self.enabled_by());
+        let (steps, enabled_by, at) = (self.choices.len(), self.enabled_by(), self.elapsed());
         let to = |lane: &&mut LaneState| lane.link == Some(link);
         let Some(lane) = self.lanes.iter_mut().find(to) else {
             return;
@@ -414,7 +414,6 @@ impl GateState {
         }
         if let Some(trace) = &mut self.trace {
             let now = trace.steps.len().checked_sub(1);
-            let at = Duration::from_micros(self.now.micros().abs_diff(ORIGIN.micros()));
             if let Some(step) = trace.steps.get_mut(command.step) {
                 step.reply = Some(reply.clone());
                 step.answered_by = now;

@@ -79,6 +79,18 @@ pub(crate) enum Access {
     Event,
 }
 
+impl Access {
+    /// What reports call so in their JSON form.
+    pub(crate) fn of(name: &str) -> Access {
+        match name {
+            "read" => Access::Read,
+            "write" => Access::Write,
+            "event" => Access::Event,
+            _ => Access::Local,
+        }
+    }
+}
+
 /// What a step has to do with the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {

@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::report::cause::Cause;
+
 /// Version of the JSON form.
 pub(crate) const FORMAT: u32 = 1;
 
@@ -197,19 +199,6 @@ pub struct Difference {
     pub got: String,
     /// What the serial orders give there, each once.
     pub expected: Vec<String>,
-}
-
-/// Who read, who wrote between, who overwrote: indexes into the finding's steps.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cause {
-    /// The key that all three touch.
-    pub key: String,
-    /// What was read and no longer true later.
-    pub read: usize,
-    /// What made it untrue.
-    pub written: usize,
-    /// What was done in the belief that it still held; none if nothing was.
-    pub overwritten: Option<usize>,
 }
 
 /// What would help.

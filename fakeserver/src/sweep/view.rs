@@ -66,12 +66,7 @@ pub(crate) fn picture(finding: &Finding, programs: &Programs, by: Lanes) -> Pict
                 .unwrap_or_default(),
             command: step.command.clone(),
             reply: step.reply.clone(),
-            access: match step.access.as_str() {
-                "read" => Access::Read,
-                "write" => Access::Write,
-                "event" => Access::Event,
-                _ => Access::Local,
-            },
+            access: Access::of(&step.access),
             note: step.note.clone(),
             mark: mark(finding, at),
             ..Step::default()
@@ -136,16 +131,8 @@ fn program_of(role: &str, programs: &Programs) -> String {
 
 /// The mark of a step, if the finding's cause names it.
 pub(crate) fn mark(finding: &Finding, at: usize) -> Option<Mark> {
-    let cause = finding.cause.as_ref()?;
-    match at {
-        _ if at == cause.read => match finding.steps.get(at) {
-            Some(step) if step.access == "write" => Some(Mark::Relied),
-            _ => Some(Mark::Read),
-        },
-        _ if at == cause.written => Some(Mark::Written),
-        _ if cause.overwritten == Some(at) => Some(Mark::Overwritten),
-        _ => None,
-    }
+    let access = finding.steps.get(at).map(|step| Access::of(&step.access));
+    finding.cause.as_ref()?.mark(at, access.unwrap_or_default())
 }
 
 /// Other schedules with the same outcome, the first of them named.

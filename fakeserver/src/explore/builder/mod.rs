@@ -302,7 +302,7 @@ where
     pub fn deny_lost_updates(mut self) -> Self {
         self.needs_trace = true;
         self.checks.push(Box::new(|run| match &run.trace {
-            Some(trace) => find_lost_update(trace, &run.lanes).map_err(Flaw::Broken),
+            Some(trace) => find_lost_update(trace).map_err(Flaw::Broken),
             None => Ok(()),
         }));
         self

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::explore::{Exhaustive, Pct, Pos, RandomWalk, Reduction, Strategy};
+use crate::explore::strategy::Sampling;
+use crate::explore::{Exhaustive, Reduction, Strategy};
 
 /// Schedules of a strategy without a budget.
 const SCHEDULES: u64 = 10_000;
@@ -78,37 +79,9 @@ impl Recipe for Exhaustive {
     }
 }
 
-impl Recipe for RandomWalk {
+impl<S: Sampling + Send + Sync + 'static> Recipe for S {
     fn name(&self) -> String {
-        "random walk".to_owned()
-    }
-
-    fn samples(&self) -> bool {
-        true
-    }
-
-    fn strategy(&self, seed: u64, keeps: Keeps) -> Box<dyn Strategy> {
-        keeping(self.reseeded(seed), keeps)
-    }
-}
-
-impl Recipe for Pct {
-    fn name(&self) -> String {
-        "probabilistic concurrency testing".to_owned()
-    }
-
-    fn samples(&self) -> bool {
-        true
-    }
-
-    fn strategy(&self, seed: u64, keeps: Keeps) -> Box<dyn Strategy> {
-        keeping(self.reseeded(seed), keeps)
-    }
-}
-
-impl Recipe for Pos {
-    fn name(&self) -> String {
-        "partial-order sampling".to_owned()
+        S::NAME.to_owned()
     }
 
     fn samples(&self) -> bool {

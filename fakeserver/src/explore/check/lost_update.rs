@@ -6,27 +6,26 @@ use super::access::{self, Effect, Touch};
 use crate::explore::Violation;
 use crate::explore::report::Cause;
 use crate::explore::schedule::{Act, Lane};
-use crate::explore::trace::{Step, Trace};
+use crate::explore::trace::{Step, Trace, in_words};
 use crate::remote::snapshot::quoted;
-use crate::wire::Request;
 
 /// The name of the property.
 pub(in crate::explore) const LOST_UPDATE: &str = "no lost updates";
 
-/// The first lost update of a trace. `lanes` has the client of each lane.
+/// The first lost update of a trace.
 ///
 /// It is a warning: a client that overwrites without regard to what it has read loses nothing. A script counts as one step that
 /// knows what it overwrites; what it reads is not taken for what its client knows. A transaction that WATCH has aborted wrote
 /// nothing.
-pub(in crate::explore) fn find(trace: &Trace, lanes: &[usize]) -> Result<(), Violation> {
-    let mut finder = Finder::new(trace, lanes);
+pub(in crate::explore) fn find(trace: &Trace) -> Result<(), Violation> {
+    let mut finder = Finder::new(trace);
     let first = finder.first();
     first.map_err(|lost| Violation::new(LOST_UPDATE, finder.describe(&lost)))
 }
 
 /// The same for a reader of the trace: who read, who wrote between, who overwrote.
 pub(in crate::explore) fn cause(trace: &Trace) -> Option<Cause> {
-    let lost = Finder::new(trace, &trace.clients).first().err()?;
+    let lost = Finder::new(trace).first().err()?;
     Some(Cause {
         key: quoted(&lost.place.0),
         read: lost.read,
@@ -55,7 +54,6 @@ struct Write {
 
 struct Finder<'t> {
     trace: &'t Trace,
-    lanes: &'t [usize],
     /// When each client last read a place.
     last_reads: BTreeMap<(usize, Place), usize>,
     writes: Vec<Write>,
@@ -64,10 +62,9 @@ struct Finder<'t> {
 }
 
 impl<'t> Finder<'t> {
-    fn new(trace: &'t Trace, lanes: &'t [usize]) -> Finder<'t> {
+    fn new(trace: &'t Trace) -> Finder<'t> {
         Finder {
             trace,
-            lanes,
             last_reads: BTreeMap::new(),
             writes: Vec::new(),
             queues: BTreeMap::new(),
@@ -185,12 +182,8 @@ impl<'t> Finder<'t> {
             place = format!("{place}, element {}", element.escape_ascii());
         }
         let say = |step: usize| {
-            let request: &Request = &self.trace.steps[step].request;
-            let words: Vec<String> = request
-                .words()
-                .map(|word| word.escape_ascii().to_string())
-                .collect();
-            let text: String = words.join(" ").chars().take(80).collect();
+            let text = in_words(&self.trace.steps[step].request);
+            let text: String = text.chars().take(80).collect();
             let client = self.client_of(self.trace.steps[step].choice.lane);
             let client = Lane::new(client).map_or_else(String::new, |lane| lane.to_string());
             (client, format!("step {step}, {text}"))
@@ -204,7 +197,8 @@ impl<'t> Finder<'t> {
     }
 
     fn client_of(&self, lane: Lane) -> usize {
-        self.lanes
+        self.trace
+            .clients
             .get(lane.index())
             .copied()
             .unwrap_or(lane.index())

@@ -2,7 +2,7 @@
 
 use super::{Database, Observer};
 use crate::explore::schedule::{Act, Lane};
-use crate::explore::trace::Trace;
+use crate::explore::trace::{Trace, in_words};
 use crate::explore::{Progress, Violation};
 
 /// Sees to it that among so many commands something returns.
@@ -53,11 +53,11 @@ const PERIOD_MAX: usize = 64;
 const TEXT_LEN_MAX: usize = 160;
 
 /// The commands that each client repeats at the end of a trace, in words.
-pub(in crate::explore) fn repeats(trace: &Trace, lanes: &[usize]) -> Vec<String> {
-    let clients = lanes.iter().max().map_or(0, |most| most + 1);
+pub(in crate::explore) fn repeats(trace: &Trace) -> Vec<String> {
+    let clients = trace.clients.iter().max().map_or(0, |most| most + 1);
     (0..clients)
         .filter_map(|client| {
-            let commands = commands_of(client, trace, lanes);
+            let commands = commands_of(client, trace);
             let (pattern, times) = repeated(&commands)?;
             let lane = Lane::new(client)?;
             let pattern: String = pattern.join(", ").chars().take(TEXT_LEN_MAX).collect();
@@ -66,22 +66,13 @@ pub(in crate::explore) fn repeats(trace: &Trace, lanes: &[usize]) -> Vec<String>
         .collect()
 }
 
-fn commands_of(client: usize, trace: &Trace, lanes: &[usize]) -> Vec<String> {
-    let of_client = |lane: Lane| lanes.get(lane.index()) == Some(&client);
+fn commands_of(client: usize, trace: &Trace) -> Vec<String> {
+    let of_client = |lane: Lane| trace.clients.get(lane.index()) == Some(&client);
     let steps = trace
         .steps
         .iter()
         .filter(|step| step.choice.act != Act::DropBefore && of_client(step.choice.lane));
-    steps
-        .map(|step| {
-            let words: Vec<String> = step
-                .request
-                .words()
-                .map(|word| word.escape_ascii().to_string())
-                .collect();
-            words.join(" ")
-        })
-        .collect()
+    steps.map(|step| in_words(&step.request)).collect()
 }
 
 /// The shortest pattern that the list ends with again and again, and how often it does. Words behind the key may differ, such as

@@ -19,6 +19,7 @@ use crate::explore::escape::Escape;
 use crate::explore::gate::{Gate, closed};
 use crate::explore::history::Recorder;
 use crate::explore::schedule::Lane;
+use crate::explore::trace::in_words;
 use crate::explore::{Client, LANES_MAX};
 use crate::redis_client::{answers, requests};
 use crate::wire::Request;
@@ -359,11 +360,7 @@ fn refuse(gate: &Gate, what: String) {
 }
 
 fn spell(request: &Request) -> String {
-    let words: Vec<_> = request
-        .words()
-        .map(|word| word.escape_ascii().to_string())
-        .collect();
-    let mut text = words.join(" ");
+    let mut text = in_words(request);
     // Escapes are ASCII, so that every place is a border of characters.
     text.truncate(COMMAND_LEN_MAX);
     text

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use super::confirm::Confirmation;
 pub use super::explorer::Shrunk;
+pub use crate::report::cause::Cause;
 
 /// Version of the JSON form.
 pub(super) const FORMAT: u32 = 1;
@@ -115,19 +116,6 @@ pub struct ShownChange {
     pub before: Option<String>,
     /// Its value after.
     pub after: Option<String>,
-}
-
-/// Who read, who wrote between, who overwrote: indexes into the steps.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cause {
-    /// The key that all three touch.
-    pub key: String,
-    /// What was read and no longer true later.
-    pub read: usize,
-    /// What made it untrue.
-    pub written: usize,
-    /// What was done in the belief that it still held; none if nothing was.
-    pub overwritten: Option<usize>,
 }
 
 impl ExploreReport {

@@ -1,7 +1,7 @@
 //! The steps of a report as they are drawn, and what the text and the page say alike.
 
-use super::{Cause, ExploreReport, ShownStep};
-use crate::report::picture::{Access, Lane, Mark, Picture, Step};
+use super::{ExploreReport, ShownStep};
+use crate::report::picture::{Access, Lane, Picture, Step};
 
 /// Diagrams of more rows than this leave out what is far from everything that matters.
 const ROW_COUNT_MAX: usize = 24;
@@ -23,6 +23,8 @@ pub(super) fn picture(report: &ExploreReport) -> Picture {
     });
     let steps = report.steps.iter().enumerate().map(|(at, step)| {
         let lane = report.lanes.iter().position(|lane| lane.name == step.lane);
+        let access = Access::of(&step.access);
+        let cause = report.cause.as_ref();
         Step {
             lane,
             who: who(step),
@@ -31,17 +33,9 @@ pub(super) fn picture(report: &ExploreReport) -> Picture {
             point: at.to_string(),
             command: step.command.clone(),
             reply: step.reply.clone(),
-            access: match step.access.as_str() {
-                "read" => Access::Read,
-                "write" => Access::Write,
-                "event" => Access::Event,
-                _ => Access::Local,
-            },
+            access,
             note: step.note.clone(),
-            mark: report
-                .cause
-                .as_ref()
-                .and_then(|cause| mark(report, cause, at)),
+            mark: cause.and_then(|cause| cause.mark(at, access)),
             after: step.after.clone(),
             changes: step
                 .changes
@@ -86,20 +80,6 @@ fn whose(report: &ExploreReport, step: &ShownStep) -> String {
 fn reconnects(report: &ExploreReport, step: &ShownStep) -> bool {
     let mut own = report.steps.iter().filter(|other| other.lane == step.lane);
     own.any(|other| other.connection != step.connection)
-}
-
-fn mark(report: &ExploreReport, cause: &Cause, at: usize) -> Option<Mark> {
-    let relied = report
-        .steps
-        .get(at)
-        .is_some_and(|step| step.access == "write");
-    match at {
-        _ if at == cause.read && relied => Some(Mark::Relied),
-        _ if at == cause.read => Some(Mark::Read),
-        _ if at == cause.written => Some(Mark::Written),
-        _ if cause.overwritten == Some(at) => Some(Mark::Overwritten),
-        _ => None,
-    }
 }
 
 /// The cause in words: who read, who wrote between, who overwrote.

@@ -167,6 +167,15 @@ impl fmt::Display for Coverage {
     }
 }
 
+/// A strategy that draws its schedules.
+pub(in crate::explore) trait Sampling: Strategy {
+    /// Its name, for reports.
+    const NAME: &'static str;
+
+    /// The same with other draws: its own seed and this one.
+    fn reseeded(&self, seed: u64) -> Self;
+}
+
 /// Chooses the next command, over and over, schedule after schedule.
 pub trait Strategy: Send {
     /// Begins a schedule. `false` if there is none left.

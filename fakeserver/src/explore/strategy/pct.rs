@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::super::schedule::Lane;
 use super::random::{commands, fault};
-use super::{Candidate, Decision, Point, Strategy};
+use super::{Candidate, Decision, Point, Sampling, Strategy};
 
 /// Probabilistic concurrency testing, after Burckhardt, Kothari, Musuvathi and Nagarakatte: each lane has a random priority, the
 /// highest that can go on does, and at `depth - 1` random moments it falls behind all others. A bug that takes the order of
@@ -27,11 +27,6 @@ pub struct Pct {
 const FIRST_PRIORITY: u64 = 1 << 32;
 
 impl Pct {
-    /// The same with other draws: its own seed and this one.
-    pub(in crate::explore) fn reseeded(&self, seed: u64) -> Pct {
-        Pct::depths(self.depths.clone()).seed(self.rng.get_seed() ^ seed)
-    }
-
     /// For bugs of this depth.
     pub fn depth(depth: usize) -> Pct {
         Pct::depths(depth..=depth)
@@ -76,6 +71,14 @@ impl Pct {
         if let Some((_, priority)) = known {
             *priority = change as u64;
         }
+    }
+}
+
+impl Sampling for Pct {
+    const NAME: &'static str = "probabilistic concurrency testing";
+
+    fn reseeded(&self, seed: u64) -> Pct {
+        Pct::depths(self.depths.clone()).seed(self.rng.get_seed() ^ seed)
     }
 }
 

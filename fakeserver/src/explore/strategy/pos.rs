@@ -2,7 +2,7 @@
 
 use super::super::schedule::Lane;
 use super::random::{commands, fault};
-use super::{Decision, Point, Strategy};
+use super::{Decision, Point, Sampling, Strategy};
 
 /// Partial-order sampling, after Yuan, Yang and Gu: each command that waits has a random priority, the highest runs, and those
 /// that do not commute with it draw anew. Orders that differ only in commands that commute do not outweigh others as much as
@@ -15,11 +15,6 @@ pub struct Pos {
 }
 
 impl Pos {
-    /// The same with other draws: its own seed and this one.
-    pub(in crate::explore) fn reseeded(&self, seed: u64) -> Pos {
-        Pos::new(self.rng.get_seed() ^ seed)
-    }
-
     /// Of this seed.
     pub fn new(seed: u64) -> Pos {
         Pos {
@@ -36,6 +31,14 @@ impl Pos {
         let priority = self.rng.u64(..);
         self.priorities.push((lane, priority));
         priority
+    }
+}
+
+impl Sampling for Pos {
+    const NAME: &'static str = "partial-order sampling";
+
+    fn reseeded(&self, seed: u64) -> Pos {
+        Pos::new(self.rng.get_seed() ^ seed)
     }
 }
 

@@ -1,7 +1,7 @@
 //! [`RandomWalk`]: any command that can run.
 
 use super::super::schedule::Choice;
-use super::{Candidate, Decision, Point, Strategy};
+use super::{Candidate, Decision, Point, Sampling, Strategy};
 
 /// Any of the candidates, each schedule anew, from a seed.
 #[derive(Clone, Debug)]
@@ -10,11 +10,6 @@ pub struct RandomWalk {
 }
 
 impl RandomWalk {
-    /// The same with other draws: its own seed and this one.
-    pub(in crate::explore) fn reseeded(&self, seed: u64) -> RandomWalk {
-        RandomWalk::new(self.rng.get_seed() ^ seed)
-    }
-
     /// Of this seed.
     pub fn new(seed: u64) -> RandomWalk {
         RandomWalk {
@@ -44,6 +39,14 @@ pub(super) fn commands<'p>(
     candidates
         .iter()
         .take_while(|candidate| !candidate.choice().is_fault())
+}
+
+impl Sampling for RandomWalk {
+    const NAME: &'static str = "random walk";
+
+    fn reseeded(&self, seed: u64) -> RandomWalk {
+        RandomWalk::new(self.rng.get_seed() ^ seed)
+    }
 }
 
 impl Strategy for RandomWalk {
