@@ -76,8 +76,6 @@ pub struct Engine {
     pub(crate) saving: Saving,
     /// `SHUTDOWN` was called.
     pub(crate) shutdown: bool,
-    /// How many connections were closed on a client's order, ever; a driver sees from it that it has some to close.
-    pub(crate) hang_ups: u64,
     /// Sessions that have something to send or are to be closed, and of which the driver has not been told.
     pub(crate) ready: BTreeSet<SessionId>,
     pub(crate) now: Timestamp,
@@ -91,6 +89,8 @@ pub struct Engine {
     /// The driver, if it can let others in while a script takes long.
     pub(crate) interlude: Option<Weak<dyn Interlude>>,
     session_count: u64,
+    /// Room for requests that are read from bytes, which no session keeps.
+    rooms: Vec<Request>,
 }
 
 /// What is told of the saving and loading of data, of which there is as much as a client can see.
@@ -154,7 +154,6 @@ impl Engine {
                 ..Saving::default()
             },
             shutdown: false,
-            hang_ups: 0,
             ready: BTreeSet::new(),
             now,
             started_at: now,
@@ -164,6 +163,7 @@ impl Engine {
             running: None,
             interlude: None,
             session_count: 0,
+            rooms: Vec::new(),
         };
         engine.apply_config();
         engine
@@ -425,7 +425,6 @@ impl Engine {
         self.monitors.remove(&id);
         self.pause.postponed.remove(&id);
         if let Some(session) = self.sessions.get_mut(&id) {
-            self.hang_ups += 1;
             session.closing = true;
             session.transaction = None;
             self.ready.insert(id);
@@ -471,16 +470,17 @@ impl Engine {
 
     /// Runs the requests that a session has sent and that nothing holds back.
     pub(crate) fn run_buffered(&mut self, id: SessionId) {
-        let mut request = Request::default();
         // The decoder leaves the session for the batch, so that a request can be run without a copy.
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
         let mut decoder = std::mem::take(&mut session.decoder);
         session.received = decoder.buffered().received;
+        let mut request = self.rooms.pop().unwrap_or_default();
+        decoder.lend(self.rooms.pop().unwrap_or_default());
         loop {
             let Some(session) = self.sessions.get_mut(&id) else {
-                return;
+                break;
             };
             if session.blocked.is_some()
                 || session.postponed
@@ -503,7 +503,10 @@ impl Engine {
                 authenticated: session.authenticated || self.acl.is_open(),
             };
             let found = decoder.next(&mut request, &limits);
-            self.skip(id, decoder.take_skipped());
+            let skipped = decoder.take_skipped();
+            if skipped > 0 {
+                self.skip(id, skipped);
+            }
             match found {
                 Ok(true) => self.run(id, &request),
                 Ok(false) => break,
@@ -513,6 +516,9 @@ impl Engine {
                 }
             }
         }
+        request.clear();
+        self.rooms.push(request);
+        self.rooms.extend(decoder.give_back());
         if let Some(session) = self.sessions.get_mut(&id) {
             session.decoder = decoder;
             if session.has_output() {

@@ -183,7 +183,7 @@ fn progress(
     cx: &mut Context<'_>,
 ) -> Poll<io::Result<bool>> {
     if std::mem::take(&mut out.after_others) {
-        // To the end of the queue, where the tasks of the closed connections stand already.
+        // To the end of the queue, behind those that are ready and those that are to be closed.
         cx.waker().wake_by_ref();
         return Poll::Pending;
     }
@@ -210,8 +210,9 @@ struct Output {
     bytes: Vec<u8>,
     sent: usize,
     transmit: Transmit,
-    /// Other connections are to be closed first: Redis closes a killed client before it answers the one who killed it
-    /// (networking.c, `freeClient`), so whoever has read the reply finds that connection closed.
+    /// Others come first. Redis writes no reply before all that were ready to be read have been served and the killed ones
+    /// have been closed (networking.c, `handleClientsWithPendingWrites`), so whoever has read a reply finds the connection that
+    /// it killed closed. It is cheaper too: a peer that waits for several replies is woken once.
     after_others: bool,
     /// What the engine was told to be unsent.
     told: usize,
@@ -263,10 +264,9 @@ fn receive(
         let bytes = buffer.filled();
         if !bytes.is_empty() {
             session.shared.enter(|engine, now| {
-                let hang_ups = engine.hang_ups;
                 engine.receive(session.id, bytes, now);
-                out.after_others |= engine.hang_ups > hang_ups;
                 out.take(engine, session.id);
+                out.after_others = !out.is_sent();
             });
         }
         Poll::Ready(Ok(bytes.len()))

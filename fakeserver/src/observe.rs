@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::command::{Caller, Row};
+use crate::command::{Caller, Effects, Row};
 use crate::engine::Engine;
 use crate::keyspace::{KeyEvent, Note};
 use crate::pause::PauseMode;
@@ -156,16 +156,14 @@ impl Engine {
 
     /// Whether `CLIENT PAUSE` holds back this command.
     pub(crate) fn holds_back(&self, id: SessionId, row: &Row, request: &Request) -> bool {
+        let Some(mode) = self.pause.mode(self.now) else {
+            return false;
+        };
         let Some(session) = self.sessions.get(&id) else {
             return false;
         };
-        match self.pause.mode(self.now) {
-            None => false,
-            Some(PauseMode::All) => true,
-            Some(PauseMode::Write) => self.may(session, row, request, |effects| {
-                effects.writes || effects.replicates
-            }),
-        }
+        let writes = |effects: &Effects| effects.writes || effects.replicates;
+        mode == PauseMode::All || self.may(session, row, request, writes)
     }
 
     /// Puts a request back until the pause is over.

@@ -29,7 +29,6 @@ impl Engine {
             idle_check_at,
             saving,
             shutdown,
-            hang_ups,
             ready,
             now: present,
             started_at,
@@ -38,6 +37,7 @@ impl Engine {
             running,
             interlude,
             session_count,
+            rooms: _,
         } = self;
         keyspace.renew();
         *rng = fastrand::Rng::with_seed(config.seed);
@@ -64,7 +64,6 @@ impl Engine {
             ..Saving::default()
         };
         *shutdown = false;
-        *hang_ups = 0;
         ready.clear();
         *present = now;
         *started_at = now;

@@ -86,7 +86,8 @@ impl Request {
         self.data.len()
     }
 
-    fn clear(&mut self) {
+    /// Forgets all words.
+    pub(crate) fn clear(&mut self) {
         // A buffer that one large request left behind is given back, as Redis does with its query buffer.
         if self.data.capacity() > LINE_LEN_MAX {
             self.data = Vec::new();
@@ -213,6 +214,20 @@ impl RequestDecoder {
         std::mem::take(&mut self.skipped)
     }
 
+    /// Lends room for a request's words; a decoder that is between two requests gives it back with
+    /// [`RequestDecoder::give_back`], so that idle connections hold none.
+    pub(crate) fn lend(&mut self, room: Request) {
+        if self.partial.data.capacity() == 0 {
+            self.partial = room;
+        }
+    }
+
+    /// The room for a request's words, if no request is under way.
+    pub(crate) fn give_back(&mut self) -> Option<Request> {
+        let is_idle = self.partial.is_empty() && self.partial.data.is_empty();
+        is_idle.then(|| std::mem::take(&mut self.partial))
+    }
+
     /// Bytes that were taken in and belong to no finished request.
     pub fn pending_len(&self) -> usize {
         self.buffer.len() - self.start + self.partial.data.len()
@@ -272,12 +287,16 @@ impl RequestDecoder {
     }
 
     fn multibulk_header(&mut self, limits: &Limits) -> Result<bool, ProtocolError> {
-        let Some(line) = self.line(ProtocolError::TooBigMultibulkCount)? else {
-            return Ok(false);
+        let count = if let Some(count) = self.short_length(b'*') {
+            count
+        } else {
+            let Some(line) = self.line(ProtocolError::TooBigMultibulkCount)? else {
+                return Ok(false);
+            };
+            number::parse_integer(&self.buffer[line.start + 1..line.end])
+                .filter(|count| *count <= i64::from(i32::MAX))
+                .ok_or(ProtocolError::InvalidMultibulkLength)?
         };
-        let count = number::parse_integer(&self.buffer[line.start + 1..line.end])
-            .filter(|count| *count <= i64::from(i32::MAX))
-            .ok_or(ProtocolError::InvalidMultibulkLength)?;
         if count > UNAUTHENTICATED_ARGS_MAX && !limits.authenticated {
             return Err(ProtocolError::UnauthenticatedMultibulk);
         }
@@ -286,25 +305,12 @@ impl RequestDecoder {
     }
 
     fn argument(&mut self, limits: &Limits) -> Result<bool, ProtocolError> {
-        let left = if let Some(left) = self.bulk_left {
-            left
-        } else {
-            let Some(line) = self.line(ProtocolError::TooBigBulkCount)? else {
-                return Ok(false);
-            };
-            let text = &self.buffer[line];
-            match text.first() {
-                Some(b'$') => {}
-                // Redis prints the byte it found, which is the carriage return of an empty line.
-                other => return Err(ProtocolError::ExpectedBulk(other.copied().unwrap_or(b'\r'))),
-            }
-            let len = number::parse_integer(&text[1..])
-                .filter(|len| (0..=limits.bulk_len_max).contains(len))
-                .ok_or(ProtocolError::InvalidBulkLength)?;
-            if len > UNAUTHENTICATED_BULK_MAX && !limits.authenticated {
-                return Err(ProtocolError::UnauthenticatedBulk);
-            }
-            len as usize + 2
+        let left = match self.bulk_left {
+            Some(left) => left,
+            None => match self.bulk_len(limits)? {
+                Some(len) => len + 2,
+                None => return Ok(false),
+            },
         };
         let available = &self.buffer[self.start..];
         let taken = available.len().min(left);
@@ -320,6 +326,56 @@ impl RequestDecoder {
         self.partial.ends.push(self.partial.data.len());
         self.args_left -= 1;
         Ok(true)
+    }
+
+    /// Consumes the length of an argument.
+    fn bulk_len(&mut self, limits: &Limits) -> Result<Option<usize>, ProtocolError> {
+        let len = if let Some(len) = self.short_length(b'$') {
+            Some(len)
+        } else {
+            let Some(line) = self.line(ProtocolError::TooBigBulkCount)? else {
+                return Ok(None);
+            };
+            let text = &self.buffer[line];
+            match text.first() {
+                Some(b'$') => {}
+                // Redis prints the byte it found, which is the carriage return of an empty line.
+                other => return Err(ProtocolError::ExpectedBulk(other.copied().unwrap_or(b'\r'))),
+            }
+            number::parse_integer(&text[1..])
+        };
+        let len = len
+            .filter(|len| (0..=limits.bulk_len_max).contains(len))
+            .ok_or(ProtocolError::InvalidBulkLength)?;
+        if len > UNAUTHENTICATED_BULK_MAX && !limits.authenticated {
+            return Err(ProtocolError::UnauthenticatedBulk);
+        }
+        Ok(Some(len as usize))
+    }
+
+    /// Consumes a length line of up to four digits that is there whole, which is what almost all are; the others are read as
+    /// any other line.
+    fn short_length(&mut self, mark: u8) -> Option<i64> {
+        let line = self.buffer.get(self.start..)?;
+        let (first, digits) = line.split_first()?;
+        if *first != mark {
+            return None;
+        }
+        let mut value = 0;
+        for (at, byte) in digits.iter().take(5).enumerate() {
+            match byte {
+                b'0'..=b'9' => value = value * 10 + i64::from(byte - b'0'),
+                // Redis' numbers have no leading zeros; the byte behind the CR is skipped unseen.
+                b'\r' if at == 1 || (at > 1 && digits[0] != b'0') => {
+                    digits.get(at + 1)?;
+                    self.start += at + 3;
+                    self.searched = 0;
+                    return Some(value);
+                }
+                _ => return None,
+            }
+        }
+        None
     }
 
     /// Consumes a line that ends in CR and one more byte; the range of its text.
@@ -513,6 +569,68 @@ mod tests {
         for piece in 1..input.len() {
             assert_eq!(decode(input, piece), expected, "pieces of {piece}");
         }
+    }
+
+    #[test]
+    fn short_lengths_are_read_as_long_ones_are() {
+        let numbers = (0..=10_001).map(|number| number.to_string());
+        let odd = [
+            "",
+            "-0",
+            "-1",
+            "00",
+            "01",
+            "+1",
+            " 1",
+            "1 ",
+            "1a",
+            "0x1",
+            "99999",
+            "000000001",
+        ];
+        for length in numbers.chain(odd.map(str::to_owned)) {
+            let mut decoder = RequestDecoder::default();
+            decoder.feed(format!("${length}\r\n").as_bytes());
+            let short = decoder.short_length(b'$');
+            let long = number::parse_integer(length.as_bytes()).filter(|_| length.len() <= 4);
+            assert_eq!(short, long.filter(|len| *len >= 0), "{length:?}");
+            assert_eq!(
+                decoder.start,
+                if short.is_some() { length.len() + 3 } else { 0 }
+            );
+        }
+    }
+
+    #[test]
+    fn a_decoder_between_requests_holds_no_room() {
+        let mut decoder = RequestDecoder::default();
+        let mut request = Request::default();
+        decoder.lend(Request {
+            data: Vec::with_capacity(64),
+            ends: SmallVec::new(),
+        });
+        decoder.feed(b"*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nEC");
+        assert!(
+            decoder
+                .next(&mut request, &Limits::default())
+                .expect("well-formed")
+        );
+        assert!(
+            !decoder
+                .next(&mut request, &Limits::default())
+                .expect("well-formed")
+        );
+        // Half of a request is not given away.
+        assert_eq!(decoder.give_back(), None);
+        decoder.feed(b"HO\r\n$1\r\na\r\n");
+        assert!(
+            decoder
+                .next(&mut request, &Limits::default())
+                .expect("well-formed")
+        );
+        assert_eq!(request, Request::new(["ECHO", "a"]));
+        assert_eq!(decoder.give_back(), Some(Request::default()));
+        assert_eq!(decoder.partial.data.capacity(), 0);
     }
 
     #[test]
