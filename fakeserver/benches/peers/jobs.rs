@@ -60,7 +60,8 @@ impl Stage {
         let mut stage = Stage {
             rounds: options.rounds,
             smoke: options.smoke,
-            redis: Server::start(Peer::Redis)?,
+            redis: Server::start(Peer::Redis)
+                .map_err(|error| io::Error::other(format!("redis-server is needed: {error}")))?,
             ours: Server::start(Peer::Ours)?,
             others: Vec::new(),
         };

@@ -37,7 +37,7 @@ pub(crate) fn compare(workload: &Workload, stage: &mut Stage) -> io::Result<Row>
     let mut row = Row::new(
         &workload.name,
         Spread::of(ratios),
-        Goal::AtLeast(workload.goal),
+        workload.goal.map_or(Goal::None, Goal::AtLeast),
     );
     let (ours, theirs) = (Spread::of(ours).middle, Spread::of(theirs).middle);
     row.note = format!("{theirs:.2} / {ours:.2} us per operation");

@@ -25,7 +25,8 @@ const COMMIT: &str = "local d = redis.call('GET', KEYS[1]) \
 /// One row's requests.
 pub(crate) struct Workload {
     pub(crate) name: String,
-    pub(crate) goal: f64,
+    /// Nothing where no goal was set.
+    pub(crate) goal: Option<f64>,
     pub(crate) smoke: bool,
     pub(crate) connections: usize,
     pub(crate) pipeline: usize,
@@ -65,7 +66,7 @@ fn nothing(_: &mut TcpStream) -> io::Result<String> {
 fn many(name: &str, pipeline: usize, goal: f64, operation: fn(usize, &str) -> Vec<u8>) -> Workload {
     Workload {
         name: format!("{name} P={pipeline}"),
-        goal,
+        goal: Some(goal),
         smoke: true,
         connections: 16,
         pipeline,
@@ -108,6 +109,7 @@ fn small() -> Vec<Workload> {
         }));
     }
     all.push(Workload {
+        goal: None,
         operations: 30_000,
         reply_lines: 12,
         ..many("MULTI+5", 1, 1.0, multi_of_five)
