@@ -7,12 +7,19 @@
 //! exploration meets it. Then the fact is kept, and the exploration begins anew. There are at most as many facts as keys and
 //! scripts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
 
 use super::Granularity;
+use super::lane::fingerprint;
 use crate::calls::Calls;
 use crate::footprint::{Footprint, SessionState, Static};
 use crate::wire::Request;
+
+/// Commands that are kept with what they touch: a workload sends the same few in each schedule.
+const KNOWN_MAX: usize = 1024;
 
 /// What is known of keys and scripts.
 #[expect(
@@ -35,6 +42,8 @@ pub(crate) struct Facts {
     /// Anything is looked at.
     all: bool,
     has_changed: bool,
+    /// Commands by their fingerprints, as they are taken to be until something else turns out.
+    known: HashMap<u64, (Request, Arc<Static>), FixedState>,
 }
 
 impl Facts {
@@ -47,7 +56,22 @@ impl Facts {
     }
 
     /// A command as it is taken to be when it is sent.
-    pub(crate) fn of(&mut self, request: &Request) -> Static {
+    pub(crate) fn of(&mut self, request: &Request) -> Arc<Static> {
+        let fingerprint = fingerprint(request);
+        if let Some((known, command)) = self.known.get(&fingerprint)
+            && known == request
+        {
+            return Arc::clone(command);
+        }
+        let command = Arc::new(self.examine(request));
+        if self.known.len() < KNOWN_MAX {
+            let known = (request.clone(), Arc::clone(&command));
+            self.known.insert(fingerprint, known);
+        }
+        command
+    }
+
+    fn examine(&mut self, request: &Request) -> Static {
         let mut command = Static::fine(request);
         self.note_reveals(&command, request);
         let script = command.script();
@@ -83,6 +107,7 @@ impl Facts {
             for script in session.scripts(command) {
                 self.scripts.entry(script).or_default().extend(&more);
             }
+            self.known.clear();
             self.has_changed = true;
         }
         session.footprint_with(command, &called)
@@ -110,22 +135,33 @@ impl Facts {
 
     fn note_reveals(&mut self, command: &Static, request: &Request) {
         let reveals = command.reveals(request);
+        let mut is_news = false;
         for key in reveals.keys {
-            self.has_changed |= self.whole.insert(key) && self.fine.contains(&key);
+            let is_new = self.whole.insert(key);
+            is_news |= is_new;
+            self.has_changed |= is_new && self.fine.contains(&key);
         }
-        if reveals.order_of_keys {
-            self.has_changed |= !std::mem::replace(&mut self.order_of_keys, true);
-        }
-        if reveals.connections {
-            self.has_changed |= !std::mem::replace(&mut self.connections, true);
+        let wide = [
+            reveals.order_of_keys && !std::mem::replace(&mut self.order_of_keys, true),
+            reveals.connections && !std::mem::replace(&mut self.connections, true),
+        ];
+        if wide.contains(&true) {
+            is_news = true;
+            self.has_changed = true;
         }
         if reveals.all {
             self.note_all();
         }
+        if is_news {
+            self.known.clear();
+        }
     }
 
     fn note_all(&mut self) {
-        self.has_changed |= !std::mem::replace(&mut self.all, true);
+        if !std::mem::replace(&mut self.all, true) {
+            self.has_changed = true;
+            self.known.clear();
+        }
         self.order_of_keys = true;
         self.connections = true;
     }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use foldhash::fast::FixedState;
@@ -46,7 +47,7 @@ pub(super) struct Command {
     /// The write that it is a part of.
     pub(super) exchange: u64,
     pub(super) request: Request,
-    own: Static,
+    own: Arc<Static>,
     pub(super) enabled_by: EnabledBy,
 }
 
@@ -54,7 +55,7 @@ pub(super) struct Command {
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) exchange: u64,
-    pub(super) own: Static,
+    pub(super) own: Arc<Static>,
     /// Its place in the trace.
     pub(super) step: usize,
 }
@@ -292,7 +293,7 @@ impl LaneState {
 }
 
 /// A hash of a command's words.
-fn fingerprint(request: &Request) -> u64 {
+pub(super) fn fingerprint(request: &Request) -> u64 {
     let mut hasher = FixedState::default().build_hasher();
     for word in request.words() {
         hasher.write_usize(word.len());

@@ -301,13 +301,15 @@ impl GateState {
             head,
         } = sender;
         let local = head.as_ref().is_some_and(|head| head.local);
+        let traced = self.trace.as_ref().zip(head.as_ref());
+        let footprint = traced.map(|(_, head)| head.footprint.clone());
         if self.strategy.is_some() {
             self.choices.push(choice);
             self.idle = false;
-            self.ran.extend(head.as_ref().map(|head| Ran {
+            self.ran.extend(head.map(|head| Ran {
                 choice,
                 client: head.client,
-                footprint: head.footprint.clone(),
+                footprint: head.footprint,
                 enabled_by: head.enabled_by,
                 local,
                 marks: Marks::default(),
@@ -328,7 +330,7 @@ impl GateState {
                 answered_by: None,
                 answered_at: None,
                 local,
-                footprint: head.map(|head| head.footprint).unwrap_or_default(),
+                footprint: footprint.unwrap_or_default(),
                 enabled_by: command.and_then(|command| command.enabled_by.last()),
                 deviates: self.deviated,
                 at,

@@ -67,9 +67,12 @@ const CONNECTIONS: u64 = NO_KEY + 6;
 )]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
-    touches: SmallVec<[Touch; 4]>,
+    touches: Touches,
     everything: bool,
 }
+
+/// Most commands touch one key or two.
+type Touches = SmallVec<[Touch; 2]>;
 
 /// A key, or what stands for something else, and what is done with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -385,7 +388,7 @@ impl Footprint {
             return Footprint::everything();
         }
         let missing = other.touches.iter().filter(|touch| !self.has(**touch));
-        let touches: SmallVec<[Touch; 4]> = missing.copied().collect();
+        let touches: Touches = missing.copied().collect();
         if touches.iter().any(|touch| touch.key < NO_KEY) {
             return Footprint::everything();
         }
