@@ -33,17 +33,14 @@ impl Peer {
     }
 
     pub(crate) fn is_installed(self) -> bool {
-        let mut command = match self {
-            Peer::FakeRedis => {
-                let mut python = Command::new("python3");
-                python.args(["-c", "from fakeredis import TcpFakeServer"]);
-                python
-            }
-            _ => {
-                let mut program = Command::new(self.name());
-                program.arg("--version");
-                program
-            }
+        let mut command = if self == Peer::FakeRedis {
+            let mut python = Command::new("python3");
+            python.args(["-c", "from fakeredis import TcpFakeServer"]);
+            python
+        } else {
+            let mut program = Command::new(self.name());
+            program.arg("--version");
+            program
         };
         let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
         status.is_ok_and(|status| status.success())
@@ -120,10 +117,10 @@ impl Server {
     pub(crate) fn cpu_seconds(&self) -> io::Result<f64> {
         let process = format!("/proc/{}", self.process.id());
         // A thread for each connection: the nanoseconds of those that have ended are lost, the ticks are not.
-        if self.peer != Peer::FakeRedis {
-            if let Some(nanos) = thread_nanos(Path::new(&process)) {
-                return Ok(nanos as f64 / 1e9);
-            }
+        if self.peer != Peer::FakeRedis
+            && let Some(nanos) = thread_nanos(Path::new(&process))
+        {
+            return Ok(nanos as f64 / 1e9);
         }
         let stat = std::fs::read_to_string(format!("{process}/stat"))?;
         // The program's name, in brackets, may hold blanks; what is counted comes behind it.
@@ -171,7 +168,7 @@ fn thread_nanos(process: &Path) -> Option<u64> {
 
 /// Reads so many lines. Values hold no line breaks, so lines tell where replies end.
 pub(crate) fn skip_lines(stream: &mut TcpStream, mut lines: usize) -> io::Result<()> {
-    let mut chunk = [0; 64 * 1024];
+    let mut chunk = [0; 16 * 1024];
     while lines > 0 {
         let len = stream.read(&mut chunk)?;
         if len == 0 {
