@@ -28,7 +28,7 @@ impl Server {
             Peer::Ours => {
                 let program = std::env::var("GROWTH_PROGRAM");
                 let program = program.unwrap_or_else(|_| env!("CARGO_BIN_EXE_fakeserver").into());
-                (program, format!("--port {text}"))
+                (program, format!("--port {text} --enable-debug-command"))
             }
             Peer::Theirs => {
                 let rest = "--bind 127.0.0.1 --appendonly no --enable-debug-command yes --save";
