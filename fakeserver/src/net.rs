@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
+use tokio::task::yield_now;
 
 use crate::clock::Timestamp;
 use crate::engine::{Engine, Peer, Transmit};
@@ -183,6 +184,11 @@ fn progress(
     cx: &mut Context<'_>,
 ) -> Poll<io::Result<bool>> {
     if std::mem::take(&mut out.after_others) {
+        if std::mem::take(&mut out.is_long) {
+            // The runtime asks for ready sockets when nothing else is to be done, or seldom. This is not done until it has asked,
+            // or else whoever comes amid a long pipeline waits for dozens of its parts.
+            return pin!(yield_now()).poll(cx).map(|()| Ok(true));
+        }
         // To the end of the queue, behind those that are ready and those that are to be closed.
         cx.waker().wake_by_ref();
         return Poll::Pending;
@@ -214,6 +220,8 @@ struct Output {
     /// have been closed (networking.c, `handleClientsWithPendingWrites`), so whoever has read a reply finds the connection that
     /// it killed closed. It is cheaper too: a peer that waits for several replies is woken once.
     after_others: bool,
+    /// More input than one read takes is there, most likely.
+    is_long: bool,
     /// What the engine was told to be unsent.
     told: usize,
 }
@@ -266,9 +274,56 @@ fn receive(
             session.shared.enter(|engine, now| {
                 engine.receive(session.id, bytes, now);
                 out.take(engine, session.id);
-                out.after_others = !out.is_sent();
             });
+            out.is_long = bytes.len() == READ_LEN;
+            out.after_others = out.is_long || !out.is_sent();
         }
         Poll::Ready(Ok(bytes.len()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{ErrorKind, Read, Write};
+    use std::net::TcpStream;
+
+    use super::READ_LEN;
+    use crate::Server;
+
+    #[test]
+    fn who_comes_amid_a_long_pipeline_waits_for_few_of_its_parts() {
+        const LINE: usize = 1024;
+        let server = Server::start();
+        let connect = || TcpStream::connect(("127.0.0.1", server.port())).expect("it listens");
+        let (mut long, mut other) = (connect(), connect());
+        // Both are known to the server before anything else happens.
+        for stream in [&mut long, &mut other] {
+            stream.write_all(b"PING\r\n").expect("it is open");
+            stream.read_exact(&mut [0; 7]).expect("+PONG");
+        }
+        let line = format!("{:<1$}\r\n", "INCR n", LINE - 2);
+        let mut sent = 0;
+        server.shared().enter(|_, _| {
+            // As much as fits between the two ends while nothing can be run, and behind it a question.
+            long.set_nonblocking(true).expect("a socket");
+            let pipeline = line.repeat(64 * READ_LEN / LINE);
+            while sent < pipeline.len() {
+                match long.write(&pipeline.as_bytes()[sent..]) {
+                    Ok(len) => sent += len,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) => panic!("cannot send: {error}"),
+                }
+            }
+            other.write_all(b"GET n\r\n").expect("it is open");
+        });
+        let mut reply = [0; 64];
+        let len = other.read(&mut reply).expect("an answer");
+        let text = String::from_utf8_lossy(&reply[..len]).into_owned();
+        let count: usize = text
+            .lines()
+            .nth(1)
+            .map_or(0, |n| n.parse().expect("a number"));
+        assert!(sent > 16 * READ_LEN, "{sent} bytes are no long pipeline");
+        assert!(count <= 4 * READ_LEN / LINE, "{count} came before");
+    }
 }
