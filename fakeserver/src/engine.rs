@@ -76,6 +76,8 @@ pub struct Engine {
     pub(crate) saving: Saving,
     /// `SHUTDOWN` was called.
     pub(crate) shutdown: bool,
+    /// How many connections were closed on a client's order, ever; a driver sees from it that it has some to close.
+    pub(crate) hang_ups: u64,
     /// Sessions that have something to send or are to be closed, and of which the driver has not been told.
     pub(crate) ready: BTreeSet<SessionId>,
     pub(crate) now: Timestamp,
@@ -154,6 +156,7 @@ impl Engine {
                 ..Saving::default()
             },
             shutdown: false,
+            hang_ups: 0,
             ready: BTreeSet::new(),
             now,
             started_at: now,
@@ -425,6 +428,7 @@ impl Engine {
         self.monitors.remove(&id);
         self.pause.postponed.remove(&id);
         if let Some(session) = self.sessions.get_mut(&id) {
+            self.hang_ups += 1;
             session.closing = true;
             session.transaction = None;
             self.ready.insert(id);

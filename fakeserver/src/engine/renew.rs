@@ -29,6 +29,7 @@ impl Engine {
             idle_check_at,
             saving,
             shutdown,
+            hang_ups,
             ready,
             now: present,
             started_at,
@@ -64,6 +65,7 @@ impl Engine {
             ..Saving::default()
         };
         *shutdown = false;
+        *hang_ups = 0;
         ready.clear();
         *present = now;
         *started_at = now;
