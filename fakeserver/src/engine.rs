@@ -482,10 +482,7 @@ impl Engine {
         session.received = decoder.buffered().received;
         let mut request = self.rooms.pop().unwrap_or_default();
         decoder.lend(self.rooms.pop().unwrap_or_default());
-        loop {
-            let Some(session) = self.sessions.get_mut(&id) else {
-                break;
-            };
+        while let Some(session) = self.sessions.get_mut(&id) {
             if session.blocked.is_some()
                 || session.postponed
                 || session.closing
