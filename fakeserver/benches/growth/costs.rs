@@ -1,5 +1,6 @@
 //! The server's CPU per operation, by how much there is.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use crate::peer::{Client, Peer, Server, request};
@@ -80,7 +81,8 @@ pub(crate) fn print(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
     let mut lines: Vec<String> = ROWS.iter().map(|it| format!("{:<14}", it.name)).collect();
     let mut head = format!("{:<14}", "");
     for size in sizes {
-        head += &format!(" | {size:>22}");
+        // Writing to a String cannot fail.
+        let _ = write!(head, " | {size:>22}");
         let pair = [Peer::Theirs, Peer::Ours].map(|peer| prepared(peer, size));
         let [theirs, ours] = pair;
         let (mut theirs, mut ours) = (theirs?, ours?);
@@ -98,7 +100,7 @@ pub(crate) fn print(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
             }
             let figures = [&mut a, &mut b, &mut ratios].map(|it| median(it));
             let [them, us, ratio] = figures;
-            *line += &format!(" | {them:>7.2} {us:>7.2} {ratio:>6.2}");
+            let _ = write!(line, " | {them:>7.2} {us:>7.2} {ratio:>6.2}");
         }
     }
     writeln!(out, "{head}")?;

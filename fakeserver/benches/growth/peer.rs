@@ -124,7 +124,9 @@ impl Client {
                     let mut bulk = vec![0; number() as usize + 2];
                     self.input.read_exact(&mut bulk)?;
                     if last.is_empty() && bulk.len() < 64 {
-                        last = String::from_utf8_lossy(&bulk).trim_end().to_owned();
+                        String::from_utf8_lossy(&bulk)
+                            .trim_end()
+                            .clone_into(&mut last);
                     }
                 }
                 _ => line.trim_end().clone_into(&mut last),
