@@ -117,6 +117,9 @@ fn command_and_its_subcommands_tell_of_the_same_commands() {
     Backend::each(|backend| {
         let mut raw = backend.raw();
         raw.call(&["HELLO", "3"]);
+        // A redis-server that has just started still moves its commands, and this one's subcommands, to larger tables, a bucket
+        // with each search (dict.c, `_dictRehashStep`), and their order changes until that is done.
+        (0..512).for_each(|_| drop(raw.call(&["COMMAND", "COUNT"])));
         let all = to_json(&raw.call(&["COMMAND"]));
         assert_eq!(to_json(&raw.call(&["COMMAND", "INFO"])), all);
         let (mut names, mut subcommands) = (BTreeSet::new(), BTreeSet::new());
