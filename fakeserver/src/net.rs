@@ -27,6 +27,9 @@ use crate::turns::{Turns, in_turn};
 /// Bytes read from a connection at once.
 const READ_LEN: usize = 64 * 1024;
 
+/// A read of so many bytes is a part of something long, most likely. It is what Redis reads at once (`PROTO_IOBUF_LEN`).
+const LONG_LEN: usize = 16 * 1024;
+
 thread_local! {
     /// What was read is handed to the engine before anything else is read, so all connections of a thread share one buffer.
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_LEN]);
@@ -219,7 +222,7 @@ struct Output {
     /// Other connections are to be closed first: Redis closes a killed client before it answers the one who killed it
     /// (networking.c, `freeClient`), so whoever has read the reply finds that connection closed.
     after_others: bool,
-    /// More input than one read takes is there, most likely.
+    /// What was read last was long: others are let in before it goes on.
     is_long: bool,
     /// What the engine was told to be unsent.
     told: usize,
@@ -276,7 +279,7 @@ fn receive(
                 out.after_others |= engine.hang_ups > hang_ups;
                 out.take(engine, session.id);
             });
-            out.is_long = bytes.len() == READ_LEN;
+            out.is_long = bytes.len() >= LONG_LEN;
         }
         Poll::Ready(Ok(bytes.len()))
     })
