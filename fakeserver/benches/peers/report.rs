@@ -166,7 +166,7 @@ impl Baseline {
         ))?))
     }
 
-    /// A row without a baseline cannot fall.
+    /// A row without a baseline cannot fall. Starts have none: their times are the clock's, and swing with the machine.
     pub(crate) fn is_fallen(&self, row: &Row) -> bool {
         self.0.get(&row.name).is_some_and(|&before| match row.goal {
             Goal::AtMost(_) => row.is_worse_than(before / TOLERANCE),
