@@ -504,10 +504,7 @@ impl Engine {
                 authenticated: session.authenticated || self.acl.is_open(),
             };
             let found = decoder.next(&mut request, &limits);
-            let skipped = decoder.take_skipped();
-            if skipped > 0 {
-                self.skip(id, skipped);
-            }
+            self.skip(id, decoder.take_skipped());
             match found {
                 Ok(true) => self.run(id, &request),
                 Ok(false) => break,
