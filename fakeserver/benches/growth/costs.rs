@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use crate::peer::{Client, Peer, Server, request};
+use crate::common::request;
+use crate::peer::{Client, Peer, Server};
 use crate::{Plan, median};
 
 /// Requests of one operation sent at once.

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::peer::{Client, Peer, Server, request};
+use crate::common::request;
+use crate::peer::{Client, Peer, Server};
 use crate::{Plan, median};
 
 /// How long the other client rests between two questions.

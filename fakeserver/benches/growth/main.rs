@@ -4,6 +4,8 @@
 //! often each figure is taken, `GROWTH_PARTS` which parts run (`costs,delays,crowd`), and `GROWTH_PROGRAM` another build of the
 //! program, to compare before and after. A ratio above 1 means that the fake needs less.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod costs;
 mod crowd;
 mod delays;

@@ -1,11 +1,12 @@
 //! A server's process, and a client that counts replies.
 
-use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use crate::common::request;
 
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Peer {
@@ -154,13 +155,4 @@ impl Client {
         }
         Ok(())
     }
-}
-
-pub(crate) fn request(words: &[&str]) -> Vec<u8> {
-    let mut out = format!("*{}\r\n", words.len());
-    for word in words {
-        // Writing to a String cannot fail.
-        let _ = write!(out, "${}\r\n{word}\r\n", word.len());
-    }
-    out.into_bytes()
 }

@@ -6,6 +6,8 @@
 //! goes. `--smoke`, or `PEERS_SMOKE=1`, takes less than a minute and fails only if a row is by more than a third worse than in
 //! `baseline.json`.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod jobs;
 mod measure;
 mod memory;

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpStream;
 
+use crate::common::request;
 use crate::servers::{Peer, skip_lines};
 
 const VALUE: &str = "0123456789abcdef";
@@ -329,12 +330,4 @@ fn multi_of_five(at: usize, _: &str) -> Vec<u8> {
 
 fn key(kind: &str, at: usize) -> String {
     format!("{kind}:{at:08}")
-}
-
-pub(crate) fn request(words: &[&str]) -> Vec<u8> {
-    let mut out = format!("*{}\r\n", words.len());
-    for word in words {
-        let _ = write!(out, "${}\r\n{word}\r\n", word.len());
-    }
-    out.into_bytes()
 }
