@@ -217,7 +217,8 @@ impl RequestDecoder {
     /// Lends room for a request's words; a decoder that is between two requests gives it back with
     /// [`RequestDecoder::give_back`], so that idle connections hold none.
     pub(crate) fn lend(&mut self, room: Request) {
-        if self.partial.data.capacity() == 0 {
+        // Words without a byte need no room and are a request under way all the same.
+        if self.partial.is_empty() && self.partial.data.capacity() == 0 {
             self.partial = room;
         }
     }
@@ -541,11 +542,13 @@ fn is_space(byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// Feeds `input` in pieces of `piece` bytes; the requests that came out and how it ended.
+    /// Feeds `input` in pieces of `piece` bytes, with room lent for each, as a connection does; the requests that came out and
+    /// how it ended.
     fn decode(input: &[u8], piece: usize) -> (Vec<Vec<Vec<u8>>>, Option<ProtocolError>) {
         let mut decoder = RequestDecoder::default();
         let (mut request, mut requests) = (Request::default(), Vec::new());
         for bytes in input.chunks(piece) {
+            decoder.lend(Request::default());
             decoder.feed(bytes);
             loop {
                 match decoder.next(&mut request, &Limits::default()) {
@@ -554,18 +557,21 @@ mod tests {
                     Err(error) => return (requests, Some(error)),
                 }
             }
+            decoder.give_back();
         }
         (requests, None)
     }
 
     #[test]
     fn requests_are_the_same_in_whatever_pieces_they_arrive() {
-        let input = b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\nPING \"a b\\x41\"\r\n\r\n*0\r\n*1\r\n$4\r\nPI\r\n\r\nset k 'it\\'s'\n";
+        let input = b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\nPING \"a b\\x41\"\r\n\r\n*0\r\n*1\r\n$4\r\nPI\r\n\r\nset k 'it\\'s'\n\
+            *3\r\n$0\r\n\r\n$0\r\n\r\n$1\r\na\r\n";
         let expected = decode(input, input.len());
-        assert_eq!(expected.0.len(), 4);
+        assert_eq!(expected.0.len(), 5);
         assert_eq!(expected.0[1], [b"PING".to_vec(), b"a bA".to_vec()]);
         assert_eq!(expected.0[2], [b"PI\r\n".to_vec()]);
         assert_eq!(expected.0[3][2], b"it's");
+        assert_eq!(expected.0[4], [&b""[..], b"", b"a"]);
         for piece in 1..input.len() {
             assert_eq!(decode(input, piece), expected, "pieces of {piece}");
         }
