@@ -33,21 +33,24 @@ pub const WRITE_DEPTH_MAX: usize = 199;
 
 /// Levels of arrays and objects in a value; counting stops above [`WRITE_DEPTH_MAX`]. A scalar has none.
 pub fn depth(value: &Value) -> usize {
-    let mut deepest = 0;
-    let mut open = vec![(value, 1)];
-    while let Some((value, level)) = open.pop() {
-        let inner: &mut dyn Iterator<Item = &Value> = match value {
-            Value::Array(items) => &mut items.iter(),
-            Value::Object(members) => &mut members.values(),
-            _ => continue,
-        };
-        deepest = deepest.max(level);
-        if deepest > WRITE_DEPTH_MAX {
-            break;
-        }
-        open.extend(inner.map(|value| (value, level + 1)));
+    depth_within(value, WRITE_DEPTH_MAX)
+}
+
+/// As [`depth`], at most one more than `levels`, which bounds the recursion too.
+fn depth_within(value: &Value, levels: usize) -> usize {
+    match value {
+        Value::Array(items) => 1 + deepest(items.iter(), levels),
+        Value::Object(members) => 1 + deepest(members.values(), levels),
+        _ => 0,
     }
-    deepest
+}
+
+fn deepest<'v>(values: impl Iterator<Item = &'v Value>, levels: usize) -> usize {
+    let Some(levels) = levels.checked_sub(1) else {
+        return 0;
+    };
+    let depths = values.map(|value| depth_within(value, levels));
+    depths.max().unwrap_or(0)
 }
 
 /// As [`depth`] for an object that is not wrapped as a value; at least 1.

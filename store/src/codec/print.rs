@@ -134,14 +134,13 @@ impl Printer {
     }
 
     fn first_to_escape(&self, text: &str) -> Option<usize> {
-        let is_special = |byte: u8| byte == b'"' || byte == b'\\';
         match self.spelling {
-            Spelling::Compact => text
-                .bytes()
-                .position(|byte| byte < b' ' || is_special(byte)),
-            Spelling::Spaced => text
-                .bytes()
-                .position(|byte| !matches!(byte, b' '..=b'~') || is_special(byte)),
+            Spelling::Compact => first(text, |byte| {
+                (byte < b' ') | (byte == b'"') | (byte == b'\\')
+            }),
+            Spelling::Spaced => first(text, |byte| {
+                (byte < b' ') | (byte > b'~') | (byte == b'"') | (byte == b'\\')
+            }),
         }
     }
 
@@ -178,6 +177,23 @@ impl Printer {
             Spelling::Spaced => ", ",
         });
     }
+}
+
+/// The first byte of this kind. Eight at a time are looked at without a branch, as there is none in most texts.
+fn first(text: &str, is_kind: impl Fn(u8) -> bool) -> Option<usize> {
+    let (eights, _) = text.as_bytes().as_chunks::<8>();
+    let clear = eights
+        .iter()
+        .take_while(|eight| {
+            !eight
+                .iter()
+                .fold(false, |found, byte| found | is_kind(*byte))
+        })
+        .count()
+        * 8;
+    let rest = text.as_bytes().get(clear..)?;
+    let at = rest.iter().position(|byte| is_kind(*byte))?;
+    Some(clear + at)
 }
 
 pub(super) struct ObjectPrinter<'p> {
