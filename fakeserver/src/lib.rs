@@ -83,8 +83,6 @@ mod slowlog;
 mod stats;
 #[cfg(all(feature = "sweep", unix))]
 pub mod sweep;
-#[cfg(feature = "net")]
-mod turns;
 
 pub use clock::Clock;
 pub use config::Config;

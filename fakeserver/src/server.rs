@@ -156,7 +156,7 @@ mod listener {
 
     use super::{Builder, Server};
     use crate::engine::Engine;
-    use crate::net;
+    use crate::net::{Bell, Driver};
     use crate::shared::Shared;
 
     /// Why a server could not start.
@@ -195,7 +195,8 @@ mod listener {
     pub(super) struct Listener {
         address: SocketAddr,
         password: Option<String>,
-        stop: Arc<Notify>,
+        shared: Arc<Shared>,
+        bell: Arc<Bell>,
         /// Notified when the thread ends by itself.
         ended: Arc<Notify>,
         thread: Option<JoinHandle<()>>,
@@ -211,7 +212,8 @@ mod listener {
 
     impl Drop for Listener {
         fn drop(&mut self) {
-            self.stop.notify_one();
+            self.shared.end();
+            self.bell.stop();
             if let Some(thread) = self.thread.take() {
                 // A thread that panicked has said so already.
                 let _ = thread.join();
@@ -294,22 +296,22 @@ mod listener {
             self.config.port = address.port();
             let password = String::from_utf8_lossy(&self.config.requirepass).into_owned();
             let shared = Shared::new(Engine::new(self.config, self.clock.now()), self.clock);
-            let stop = Arc::new(Notify::new());
+            let driver = Driver::new(listener)?;
+            let bell = Arc::clone(driver.bell());
             let ended = Arc::new(Notify::new());
-            let (served, stopped, ending) =
-                (Arc::clone(&shared), Arc::clone(&stop), Arc::clone(&ended));
+            let (served, ending) = (Arc::clone(&shared), Arc::clone(&ended));
             let thread = std::thread::Builder::new()
                 .name("fakeserver".to_owned())
                 .spawn(move || {
-                    // It ends with an error only if the runtime cannot be made; then every connection is refused.
-                    let _ = net::serve(listener, &served, &stopped);
+                    driver.serve(&served);
                     ending.notify_one();
                 })?;
             let password = Some(password).filter(|password| !password.is_empty());
             let listener = Listener {
                 address,
                 password,
-                stop,
+                shared: Arc::clone(&shared),
+                bell,
                 ended,
                 thread: Some(thread),
             };

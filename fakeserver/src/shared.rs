@@ -17,8 +17,14 @@ use crate::session::SessionId;
 /// What is called when a session has something to send; it must not block, nor enter the engine.
 pub(crate) type Waker = Box<dyn Fn() + Send>;
 
-/// Does what may take long, in a way that the thread's other work goes on meanwhile.
-pub(crate) type Aside = fn(&mut dyn FnMut());
+/// How a driver's thread serves its connections in the middle of a script that it runs for one of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Aside {
+    /// Whether this thread is the driver's.
+    pub is_needed: fn() -> bool,
+    /// Serves those that are ready, while the engine is in its seat.
+    pub run: fn(),
+}
 
 /// An engine that several drivers and the test share.
 pub(crate) struct Shared {
@@ -32,7 +38,7 @@ pub(crate) struct Shared {
     /// beginning if there is no timer.
     timer_at: AtomicI64,
     clock: Clock,
-    /// How the driver's thread steps aside; see [`Shared::step_aside_by`].
+    /// What the driver's thread does meanwhile; see [`Shared::step_aside_by`].
     aside: Mutex<Option<Aside>>,
     is_ending: AtomicBool,
 }
@@ -140,10 +146,23 @@ impl Shared {
         self.timer_at.store(i64::MAX, Relaxed);
     }
 
-    /// How a thread makes way for its other work before it lends the engine amid a script.
+    /// What a thread does for its other connections while it lends the engine amid a script.
     #[cfg(feature = "net")]
     pub(crate) fn step_aside_by(&self, aside: Aside) {
         *lock(&self.aside) = Some(aside);
+    }
+
+    /// How long until [`Shared::tick`] has something to do; none if time stands still, or nothing is to be done.
+    #[cfg(feature = "net")]
+    pub(crate) fn due_in(&self) -> Option<std::time::Duration> {
+        let at = self.timer_at.load(Relaxed);
+        if at == i64::MAX {
+            return None;
+        }
+        let micros = at.saturating_sub(self.clock.now().micros()).max(0);
+        // A clock that stands still does not come there by itself.
+        (micros == 0 || !self.clock.is_frozen())
+            .then(|| std::time::Duration::from_micros(micros as u64))
     }
 
     /// Ends the script under way, if there is one: nobody will be there for its reply.
@@ -188,10 +207,11 @@ impl Shared {
         }
     }
 
-    /// Puts the engine of a script back for as many turns as there are others who wait for one.
-    fn lend(&self, engine: &mut Engine) {
+    /// Puts the engine of a script back, for what this thread has to do aside and then for as many turns as there are others who
+    /// wait for one.
+    fn lend(&self, engine: &mut Engine, aside: Option<fn()>) {
         let mut seat = lock(&self.seat);
-        if seat.waiting == 0 {
+        if seat.waiting == 0 && aside.is_none() {
             return;
         }
         let mut lent = seat
@@ -200,6 +220,11 @@ impl Shared {
             .unwrap_or_else(|| Box::new(Engine::new(Config::default(), engine.now)));
         std::mem::swap(engine, &mut lent);
         seat.engine = Some(lent);
+        if let Some(aside) = aside {
+            drop(seat);
+            aside();
+            seat = lock(&self.seat);
+        }
         seat.turns = Some(seat.waiting);
         self.freed.notify_all();
         let mut lent = loop {
@@ -296,10 +321,8 @@ impl Interlude for Shared {
 
     fn attend(&self, engine: &mut Engine) {
         let aside = *lock(&self.aside);
-        match aside {
-            Some(aside) => aside(&mut || self.lend(engine)),
-            None => self.lend(engine),
-        }
+        let aside = aside.filter(|aside| (aside.is_needed)());
+        self.lend(engine, aside.map(|aside| aside.run));
     }
 
     fn is_ending(&self) -> bool {
