@@ -4,6 +4,12 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+/// Below this, doubles that are whole are spelled digit by digit.
+const WHOLE_MAX: f64 = 1e15;
+
+/// So many digits of a decimal are kept by a double, so that two decimals of as many digits are two doubles.
+const DIGITS_APART: usize = 15;
+
 /// How a float is laid out. Both take the shortest digits that read back as the same double.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
@@ -36,6 +42,10 @@ pub fn python_float(number: f64) -> String {
 
 /// A finite double in one of the two layouts.
 pub(super) fn finite(number: f64, layout: Layout) -> String {
+    // Times and amounts are mostly whole, and whole doubles of this size have all their digits in both layouts.
+    if number.fract() == 0.0 && number.abs() < WHOLE_MAX && number != 0.0 {
+        return format!("{}.0", number as i64);
+    }
     let scientific = shortest(number);
     let Some((mantissa, exponent)) = scientific.split_once('e') else {
         return scientific;
@@ -88,6 +98,10 @@ fn shortest(number: f64) -> String {
         .filter(u8::is_ascii_digit)
         .count()
         .saturating_sub(1);
+    // Decimals of so few digits are too far apart for two of them to be equally near.
+    if places < DIGITS_APART {
+        return shortest;
+    }
     let even = format!("{number:.places$e}");
     if even.parse() == Ok(number) {
         even
@@ -135,7 +149,8 @@ pub(super) fn spell(literal: &str, layout: Layout) -> Cow<'_, str> {
     if literal == "-0" {
         return "0".into();
     }
-    if !literal.contains(['.', 'e', 'E']) || is_laid_out(literal) {
+    let is_integer = |byte| !matches!(byte, b'.' | b'e' | b'E');
+    if literal.bytes().all(is_integer) || is_laid_out(literal) {
         return literal.into();
     }
     match literal.parse::<f64>() {

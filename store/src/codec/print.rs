@@ -20,7 +20,7 @@ impl Spelling {
     /// Bytes that a small one of its texts fits into, so that it is not moved while it grows.
     fn len_usual(self) -> usize {
         match self {
-            Spelling::Compact => 1 << 10,
+            Spelling::Compact => 1 << 11,
             Spelling::Spaced => 1 << 8,
         }
     }

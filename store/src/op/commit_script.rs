@@ -5,7 +5,7 @@ use redis::{Cmd, ServerError, Value, cmd};
 use super::{
     Batch, Operation, Replies, Step, Writes, over, protocol_error,
     reply::{self, CORRUPT_MARKER},
-    script::COMMIT,
+    script::{By, COMMIT},
     writes::Lifetime,
 };
 use crate::{Attempt, Commit, Committed, Document, Seq, Settings, StoreError, Version, codec};
@@ -86,53 +86,55 @@ impl CommitByScript {
     }
 
     fn call(&self) -> Cmd {
-        let keys: Vec<&str> = self.keys.iter().map(|part| &*part.key).collect();
         let writes = &self.writes;
-        let expected = writes.expected.to_string();
-        let numbers = [
-            writes.next.to_string(),
-            writes.outbox.len().to_string(),
-            writes.spawns.len().to_string(),
-            writes.timers.len().to_string(),
-            kept(writes),
-        ];
-        let [next, emits, spawns, timers, kept] = numbers.each_ref().map(String::as_str);
-        let is_marked = writes.processed_event_id.is_some();
-        let mut arguments = vec![
-            &*writes.row,
-            next,
-            if writes.is_creation { "" } else { &expected },
-            &self.tail,
-            if is_marked { "1" } else { "0" },
-            emits,
-            spawns,
-            timers,
-            kept,
-        ];
-        arguments.extend(writes.processed_event_id.as_deref());
-        arguments.extend(writes.outbox.iter().map(String::as_str));
-        arguments.extend(writes.spawns.iter().map(String::as_str));
+        let by = match self.state {
+            State::BySource => By::Source,
+            _ => By::Hash,
+        };
+        let keys = self.keys.iter().map(|part| &*part.key);
+        // All but the row and its end is short.
+        let len = writes.row.len() + self.tail.len() + 512;
+        let mut call = COMMIT.call(by, keys, 24, len);
+        call.arg(&writes.row).arg(writes.next.get());
+        if writes.is_creation {
+            call.arg("");
+        } else {
+            call.arg(writes.expected.get());
+        }
+        call.arg(&self.tail)
+            .arg(usize::from(writes.processed_event_id.is_some()))
+            .arg(writes.outbox.len())
+            .arg(writes.spawns.len())
+            .arg(writes.timers.len());
+        // The first step that the trace keeps, as `LTRIM` takes it.
+        match (&writes.trace, writes.trace_max) {
+            (None, _) => call.arg(""),
+            (Some(_), 0) => call.arg("all"),
+            (Some(_), steps) => call.arg(-steps),
+        };
+        if let Some(id) = &writes.processed_event_id {
+            call.arg(id);
+        }
+        for value in writes.outbox.iter().chain(&writes.spawns) {
+            call.arg(value);
+        }
         for timer in &writes.timers {
-            arguments.extend([timer.score.as_deref().unwrap_or_default(), &timer.member]);
+            let score = timer.score.as_deref().unwrap_or_default();
+            call.arg(score).arg(&timer.member);
         }
         if let Some(step) = &writes.trace {
-            arguments.extend([&*step.before, &*step.behind]);
+            call.arg(&step.before).arg(&step.behind);
         }
-        let lifetime = match writes.lifetime {
-            Lifetime::Untouched => String::new(),
-            Lifetime::Unlimited => "0".to_owned(),
-            Lifetime::Milliseconds(ms) => ms.to_string(),
-        };
         if writes.is_indexed || writes.lifetime != Lifetime::Untouched {
             let listed = if writes.is_indexed { &*writes.id } else { "" };
-            let is_listed = if writes.is_indexed { "1" } else { "0" };
-            arguments.extend([is_listed, listed, &lifetime]);
+            call.arg(usize::from(writes.is_indexed)).arg(listed);
+            match writes.lifetime {
+                Lifetime::Untouched => call.arg(""),
+                Lifetime::Unlimited => call.arg(0),
+                Lifetime::Milliseconds(ms) => call.arg(ms),
+            };
         }
-        if self.state == State::BySource {
-            COMMIT.by_source(&keys, &arguments)
-        } else {
-            COMMIT.by_hash(&keys, &arguments)
-        }
+        call
     }
 
     fn answered(&mut self, replies: Replies) -> Step<Committed> {
@@ -279,37 +281,36 @@ impl Operation for CommitByScript {
 /// The keys that the commit touches, in the order of the script.
 fn parts(writes: &Writes) -> Vec<Part> {
     const COUNTER: &str = "an integer that can grow";
-    let (keys, id) = (&writes.keys, &writes.id);
-    let mut parts = vec![Part {
-        key: writes.row_key.clone(),
-        holds: "an object with an integer `version`",
-    }];
-    let mut part = |is_touched: bool, key: String, holds| {
-        if is_touched {
-            parts.push(Part { key, holds });
-        }
-    };
-    let is_marked = writes.processed_event_id.is_some();
-    part(is_marked, keys.processed(id), "a set");
-    part(!writes.outbox.is_empty(), keys.outbox_seq(), COUNTER);
-    part(!writes.outbox.is_empty(), keys.outbox(), "a hash");
-    part(!writes.spawns.is_empty(), keys.spawns_seq(), COUNTER);
-    part(!writes.spawns.is_empty(), keys.spawns(), "a hash");
-    part(!writes.timers.is_empty(), keys.timers(), "a sorted set");
-    part(writes.trace.is_some(), keys.trace_seq(id), COUNTER);
-    part(writes.trace.is_some(), keys.trace(id), "a list");
-    part(writes.is_indexed, keys.index(), "a sorted set");
-    for key in writes.companions() {
-        part(writes.lifetime != Lifetime::Untouched, key, "");
+    let (keys, id) = (&writes.keys, &*writes.id);
+    let part = |key: String, holds| Part { key, holds };
+    let mut parts = vec![part(
+        writes.row_key.clone(),
+        "an object with an integer `version`",
+    )];
+    // Most commits touch few keys: a name is made for what is touched only.
+    if writes.processed_event_id.is_some() {
+        parts.push(part(keys.processed(id), "a set"));
+    }
+    if !writes.outbox.is_empty() {
+        parts.push(part(keys.outbox_seq(), COUNTER));
+        parts.push(part(keys.outbox(), "a hash"));
+    }
+    if !writes.spawns.is_empty() {
+        parts.push(part(keys.spawns_seq(), COUNTER));
+        parts.push(part(keys.spawns(), "a hash"));
+    }
+    if !writes.timers.is_empty() {
+        parts.push(part(keys.timers(), "a sorted set"));
+    }
+    if writes.trace.is_some() {
+        parts.push(part(keys.trace_seq(id), COUNTER));
+        parts.push(part(keys.trace(id), "a list"));
+    }
+    if writes.is_indexed {
+        parts.push(part(keys.index(), "a sorted set"));
+    }
+    if writes.lifetime != Lifetime::Untouched {
+        parts.extend(writes.companions().map(|key| part(key, "")));
     }
     parts
-}
-
-/// The first step that the trace keeps, as `LTRIM` takes it; nothing without a step to add.
-fn kept(writes: &Writes) -> String {
-    match (&writes.trace, writes.trace_max) {
-        (None, _) => String::new(),
-        (Some(_), 0) => "all".to_owned(),
-        (Some(_), steps) => (-steps).to_string(),
-    }
 }

@@ -35,6 +35,13 @@ pub(super) static INDEX_PAGE: Script = Script::new(include_str!("../lua/index_pa
 /// Bring entries of the index in line with the rows.
 pub(super) static INDEX_REPAIR: Script = Script::new(include_str!("../lua/index_repair.lua"));
 
+/// How the server is told which script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    Hash,
+    Source,
+}
+
 impl Script {
     /// A script whose hash is worked out when it is first needed.
     pub(crate) const fn new(source: &'static str) -> Self {
@@ -56,26 +63,43 @@ impl Script {
     }
 
     pub(crate) fn by_hash<A: AsRef<[u8]>>(&self, keys: &[&str], arguments: &[A]) -> Cmd {
-        call("EVALSHA", self.hash(), keys, arguments)
+        self.whole(By::Hash, keys, arguments)
     }
 
     pub(crate) fn by_source<A: AsRef<[u8]>>(&self, keys: &[&str], arguments: &[A]) -> Cmd {
-        call("EVAL", self.source, keys, arguments)
+        self.whole(By::Source, keys, arguments)
     }
-}
 
-fn call<A: AsRef<[u8]>>(name: &str, script: &str, keys: &[&str], arguments: &[A]) -> Cmd {
-    let lengths = keys.iter().map(|key| key.len());
-    let lengths = lengths.chain(arguments.iter().map(|argument| argument.as_ref().len()));
-    // The number of keys takes few digits.
-    let data = name.len() + script.len() + 8 + lengths.sum::<usize>();
-    let mut command = Cmd::with_capacity(3 + keys.len() + arguments.len(), data);
-    command.arg(name).arg(script).arg(keys.len());
-    for key in keys {
-        command.arg(*key);
+    fn whole<A: AsRef<[u8]>>(&self, by: By, keys: &[&str], arguments: &[A]) -> Cmd {
+        let lengths = arguments.iter().map(|argument| argument.as_ref().len());
+        let keys = keys.iter().copied();
+        let mut call = self.call(by, keys, arguments.len(), lengths.sum());
+        for argument in arguments {
+            call.arg(argument.as_ref());
+        }
+        call
     }
-    for argument in arguments {
-        command.arg(argument.as_ref());
+
+    /// A call whose arguments are still to come: about so many, of about so many bytes together.
+    pub(super) fn call<'k>(
+        &self,
+        by: By,
+        keys: impl ExactSizeIterator<Item = &'k str> + Clone,
+        arguments: usize,
+        arguments_len: usize,
+    ) -> Cmd {
+        let (name, script) = match by {
+            By::Hash => ("EVALSHA", self.hash()),
+            By::Source => ("EVAL", self.source),
+        };
+        let keys_len: usize = keys.clone().map(str::len).sum();
+        // The number of keys takes few digits.
+        let len = name.len() + script.len() + 8 + keys_len + arguments_len;
+        let mut call = Cmd::with_capacity(3 + keys.len() + arguments, len);
+        call.arg(name).arg(script).arg(keys.len());
+        for key in keys {
+            call.arg(key);
+        }
+        call
     }
-    command
 }
