@@ -35,11 +35,42 @@ pub(crate) struct ScriptFigures {
     pub functions_lua_size: usize,
 }
 
+/// Figures by command. A server in a test is sent few of them, and thousands of servers have a table each, so that only those that
+/// were sent have room in it.
+#[derive(Debug)]
+struct CommandTable {
+    /// One more than the place of a command's figures, by [`Row::index`]; 0 for those that have none.
+    places: Box<[u16]>,
+    figures: Vec<CommandStats>,
+}
+
+impl CommandTable {
+    fn new() -> CommandTable {
+        CommandTable {
+            places: vec![0; row_count()].into(),
+            figures: Vec::new(),
+        }
+    }
+
+    fn get(&self, row: &Row) -> Option<&CommandStats> {
+        let place = *self.places.get(row.index())?;
+        self.figures.get(usize::from(place).checked_sub(1)?)
+    }
+
+    fn of(&mut self, row: &Row) -> Option<&mut CommandStats> {
+        let place = self.places.get_mut(row.index())?;
+        if *place == 0 {
+            self.figures.push(CommandStats::default());
+            *place = u16::try_from(self.figures.len()).ok()?;
+        }
+        self.figures.get_mut(usize::from(*place) - 1)
+    }
+}
+
 /// What the server did since the last reset.
 #[derive(Debug)]
 pub(crate) struct ServerStats {
-    /// By [`Row::index`].
-    commands: Vec<CommandStats>,
+    commands: CommandTable,
     /// Of the calls whose duration was noted, by [`Row::index`].
     durations: BTreeMap<usize, Durations>,
     /// Times that the data was saved, or would have been.
@@ -62,18 +93,19 @@ pub(crate) struct ServerStats {
 
 impl ServerStats {
     pub(crate) fn new() -> ServerStats {
-        ServerStats::of_commands(vec![CommandStats::default(); row_count()])
+        ServerStats::of_commands(CommandTable::new())
     }
 
     /// As newly made, but the memory is kept.
     #[cfg(feature = "explore")]
     pub(crate) fn renew(&mut self) {
-        let mut commands = std::mem::take(&mut self.commands);
-        commands.fill(CommandStats::default());
-        *self = ServerStats::of_commands(commands);
+        let places = std::mem::take(&mut self.commands.places);
+        let mut figures = std::mem::take(&mut self.commands.figures);
+        figures.fill(CommandStats::default());
+        *self = ServerStats::of_commands(CommandTable { places, figures });
     }
 
-    fn of_commands(commands: Vec<CommandStats>) -> ServerStats {
+    fn of_commands(commands: CommandTable) -> ServerStats {
         ServerStats {
             commands,
             durations: BTreeMap::new(),
@@ -92,10 +124,6 @@ impl ServerStats {
         }
     }
 
-    fn of(&mut self, row: &Row) -> Option<&mut CommandStats> {
-        self.commands.get_mut(row.index())
-    }
-
     /// Counts an execution; `timed` is whether its duration is kept.
     pub(crate) fn called(&mut self, row: &Row, timed: bool, micros: i64) {
         self.commands_processed += 1;
@@ -104,7 +132,7 @@ impl ServerStats {
             let durations = self.durations.entry(row.index()).or_default();
             durations.add(micros);
         }
-        if let Some(stats) = self.of(row) {
+        if let Some(stats) = self.commands.of(row) {
             stats.calls += 1;
             stats.micros += micros;
             stats.timed += u64::from(timed);
@@ -119,14 +147,14 @@ impl ServerStats {
 
     /// Counts an execution that failed without an error.
     pub(crate) fn interrupted(&mut self, row: &Row) {
-        if let Some(stats) = self.of(row) {
+        if let Some(stats) = self.commands.of(row) {
             stats.failed += 1;
         }
     }
 
     /// Counts a request that was not executed; `row` is none if the command is unknown.
     pub(crate) fn rejected(&mut self, row: Option<&Row>, error: &CommandError) {
-        if let Some(stats) = row.and_then(|row| self.of(row)) {
+        if let Some(stats) = row.and_then(|row| self.commands.of(row)) {
             stats.rejected += 1;
         }
         self.error(error);
@@ -146,7 +174,7 @@ impl ServerStats {
 
     /// The figures of one command.
     pub(crate) fn command(&self, row: &Row) -> CommandStats {
-        self.commands.get(row.index()).copied().unwrap_or_default()
+        self.commands.get(row).copied().unwrap_or_default()
     }
 
     /// How long the calls of a command took.

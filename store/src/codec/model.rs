@@ -46,6 +46,9 @@ const CHILD: [&str; 6] = [
 ];
 const EVENT: [&str; 5] = ["id", "kind", "created_time", "received_time", "data"];
 
+/// Bytes that most rows fit into.
+const ROW_LEN_USUAL: usize = 2048;
+
 /// Highest priority of an execution.
 pub(crate) const PRIORITY_MAX: u8 = 4;
 
@@ -59,7 +62,7 @@ pub fn encode_execution(execution: &Execution, version: Version) -> String {
 /// The four times stand where they stood in the row that was read. Those that were not in it come last: in the newer
 /// dialect all of them, in the seed's those that have a value.
 pub fn encode_execution_in(dialect: Dialect, execution: &Execution, version: Version) -> String {
-    let mut printer = Printer::new(Spelling::Compact);
+    let mut printer = Printer::with_room(Spelling::Compact, ROW_LEN_USUAL);
     let unknown = with_times(dialect, execution);
     let mut row = printer.object_keeping(&unknown);
     row.text("id", &execution.id);

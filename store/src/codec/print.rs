@@ -16,15 +16,8 @@ pub enum Spelling {
     Spaced,
 }
 
-impl Spelling {
-    /// Bytes that a small one of its texts fits into, so that it is not moved while it grows.
-    fn len_usual(self) -> usize {
-        match self {
-            Spelling::Compact => 1 << 11,
-            Spelling::Spaced => 1 << 8,
-        }
-    }
-}
+/// Bytes that most texts fit into but for rows, so that they are not moved while they grow.
+const LEN_USUAL: usize = 512;
 
 /// The text of a value. Recurses as deeply as the value is nested: check [`super::depth`] first.
 pub fn print(value: &Value, spelling: Spelling) -> String {
@@ -40,8 +33,13 @@ pub(super) struct Printer {
 
 impl Printer {
     pub(super) fn new(spelling: Spelling) -> Self {
+        Self::with_room(spelling, LEN_USUAL)
+    }
+
+    /// For a text of about so many bytes.
+    pub(super) fn with_room(spelling: Spelling, len: usize) -> Self {
         Self {
-            out: String::with_capacity(spelling.len_usual()),
+            out: String::with_capacity(len),
             spelling,
         }
     }
@@ -116,6 +114,7 @@ impl Printer {
     }
 
     pub(super) fn text(&mut self, text: &str) {
+        self.out.reserve(text.len() + 2);
         self.out.push('"');
         let mut rest = text;
         // Most texts have nothing to escape, and the ends of what has not are ends of characters.
