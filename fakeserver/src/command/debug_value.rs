@@ -7,7 +7,7 @@ use crate::error::CommandError;
 use crate::keyspace::{DbIndex, Entry, Value, key_size, text_size};
 use crate::payload::{self, Check};
 use crate::value::dict::TableStats;
-use crate::value::{Blob, List, StringValue, number};
+use crate::value::{Blob, Dict, List, StringValue, number};
 use crate::wire::Reply;
 
 /// Longest string that is kept with its object, and the bytes of the object.
@@ -123,9 +123,9 @@ pub(super) fn quicklist(call: &mut ControlCall<'_>, key: &[u8]) -> CommandResult
 /// `DEBUG HTSTATS-KEY key`: replies with a text about the value's hash table. Errors: no such key; the value has none.
 pub(super) fn htstats_key(call: &mut ControlCall<'_>, key: &[u8]) -> CommandResult {
     let stats = match entry(call, key)?.value() {
-        Value::Set(set) => set.table().map(super::super::value::dict::Dict::stats),
-        Value::Hash(hash) => hash.table().map(super::super::value::dict::Dict::stats),
-        Value::SortedSet(set) => set.table().ok().map(super::super::value::dict::Dict::stats),
+        Value::Set(set) => set.table().map(Dict::stats),
+        Value::Hash(hash) => hash.table().map(Dict::stats),
+        Value::SortedSet(set) => set.table().ok().map(Dict::stats),
         _ => None,
     };
     let Some(stats) = stats else {
@@ -152,8 +152,16 @@ pub(super) fn htstats(call: &mut ControlCall<'_>, db: &[u8]) -> CommandResult {
     Ok(Reply::Verbatim(*b"txt", text.into()))
 }
 
-fn describe(stats: &TableStats) -> String {
-    let mut text = "Hash table 0 stats (main hash table):\n".to_owned();
+/// One table, or two while the second is taking the first one's place.
+fn describe(tables: &[TableStats]) -> String {
+    let names = ["main hash table", "rehashing target"];
+    let tables = tables.iter().zip(names).enumerate();
+    let texts = tables.map(|(at, (stats, name))| describe_table(at, name, stats));
+    texts.collect()
+}
+
+fn describe_table(at: usize, name: &str, stats: &TableStats) -> String {
+    let mut text = format!("Hash table {at} stats ({name}):\n");
     if stats.len == 0 {
         return text + "No stats available for empty dictionaries\n";
     }

@@ -36,7 +36,7 @@ impl Keyspace {
     }
 
     /// How full the tables of a database are: that of keys, and one of those with a deadline as it would be.
-    pub(crate) fn table_stats(&self, db: DbIndex) -> Option<(TableStats, TableStats)> {
+    pub(crate) fn table_stats(&self, db: DbIndex) -> Option<(Vec<TableStats>, Vec<TableStats>)> {
         let db = self.dbs.get(db.0)?;
         let mut deadlines = Dict::new(self.seed);
         for (key, entry) in db.dict.iter() {

@@ -16,7 +16,8 @@ pub struct Hash {
 enum Form {
     /// In order of insertion.
     Pairs(Vec<(Blob, Blob)>),
-    Table(Dict<Blob>),
+    /// In a box, so that a small hash is small.
+    Table(Box<Dict<Blob>>),
 }
 
 /// How far a hash stays a `listpack`.
@@ -84,7 +85,7 @@ impl Hash {
                 return None;
             }
         }
-        let form = Form::Table(table);
+        let form = Form::Table(Box::new(table));
         Some(Hash { seed, form })
     }
 
@@ -188,7 +189,7 @@ impl Hash {
             for (field, value) in pairs.drain(..) {
                 table.insert(&field, value);
             }
-            self.form = Form::Table(table);
+            self.form = Form::Table(Box::new(table));
         }
     }
 }

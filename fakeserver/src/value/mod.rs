@@ -1,6 +1,7 @@
 //! What a key can hold. These types know nothing of keys, sessions or commands.
 
 pub mod blob;
+mod chunked;
 pub mod dict;
 mod either;
 pub mod geo;

@@ -20,7 +20,8 @@ pub struct Set {
 enum Form {
     /// In ascending order.
     Integers(Vec<i64>),
-    Table(Dict<()>),
+    /// In a box, so that a small set is small.
+    Table(Box<Dict<()>>),
 }
 
 /// How far a set stays an `intset`.
@@ -227,7 +228,7 @@ impl Set {
             for value in integers {
                 table.insert(Decimal::new(*value).as_bytes(), ());
             }
-            self.form = Form::Table(table);
+            self.form = Form::Table(Box::new(table));
         }
         match &mut self.form {
             Form::Table(table) => table,

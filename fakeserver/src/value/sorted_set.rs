@@ -47,7 +47,11 @@ enum Form {
     /// Redis' listpack: sorted, searched from end to end.
     Small(Vec<Item>),
     /// Redis' skip list with its hash table.
-    Large { scores: Dict<f64>, ordered: Ordered },
+    /// The table is in a box, so that a small sorted set is small.
+    Large {
+        scores: Box<Dict<f64>>,
+        ordered: Ordered,
+    },
 }
 
 impl Default for SortedSet {
@@ -266,6 +270,7 @@ impl SortedSet {
             scores.insert(&item.member, item.score);
             ordered.insert(item);
         }
+        let scores = Box::new(scores);
         self.form = Form::Large { scores, ordered };
     }
 }
