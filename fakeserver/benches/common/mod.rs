@@ -1,5 +1,7 @@
 //! What the benchmarks share.
 
+pub(crate) mod process;
+
 use std::fmt::Write as _;
 
 /// A request as clients send it.

@@ -3,15 +3,19 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use crate::common::process::kilobytes;
 use crate::common::request;
 use crate::peer::{Client, Peer, Server};
-use crate::{Plan, median};
+use crate::{LARGE, Plan, median};
 
 /// Requests of one operation sent at once.
 const PIPELINE: usize = 16;
 
 /// Batches of one measurement.
 const BATCHES: usize = 400;
+
+/// Bytes that the two servers together need for a key and the members beside it, at most.
+const BYTES_PER_SIZE: f64 = 1_100.0;
 
 /// An operation by the number of keys or members there are and one that is drawn.
 struct Row {
@@ -72,8 +76,10 @@ const fn row(name: &'static str, requests: fn(usize) -> Vec<Vec<u8>>) -> Row {
 }
 
 pub(crate) fn print(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
-    let mut sizes = vec![1_000, 100_000, plan.keys];
+    let mut sizes = vec![1_000, 100_000, LARGE, plan.keys];
+    sizes.retain(|size| *size <= plan.keys);
     sizes.dedup();
+    check_memory(plan.keys)?;
     writeln!(
         out,
         "server CPU per operation at a pipeline of {PIPELINE}: redis-server / fakeserver in us, their ratio; median of {} rounds",
@@ -106,6 +112,20 @@ pub(crate) fn print(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
     }
     writeln!(out, "{head}")?;
     lines.iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+/// Errors: what is to be made does not fit into the machine, which would swap and measure that.
+fn check_memory(size: usize) -> io::Result<()> {
+    let needed = BYTES_PER_SIZE * size as f64;
+    let free = kilobytes("/proc/meminfo", "MemAvailable:").map_or(f64::MAX, |it| it * 1024.0);
+    if needed <= free {
+        return Ok(());
+    }
+    Err(io::Error::other(format!(
+        "{size} keys and members on two servers need {:.1} GB, and {:.1} are free: set GROWTH_KEYS",
+        needed / 1e9,
+        free / 1e9
+    )))
 }
 
 /// A server with so many keys, and as many members in one value of each type.
@@ -144,7 +164,7 @@ fn measure(
     round: usize,
 ) -> io::Result<f64> {
     let mut draw = fastrand::Rng::with_seed(round as u64);
-    let before = server.cpu_nanos()?;
+    let before = server.cpu_micros()?;
     let mut sent = 0;
     for _ in 0..BATCHES {
         let drawn = (0..PIPELINE).map(|_| (row.requests)(draw.usize(..size)));
@@ -153,6 +173,6 @@ fn measure(
         client.replies(requests.len())?;
         sent += requests.len();
     }
-    let spent = server.cpu_nanos()? - before;
-    Ok(spent as f64 / 1e3 / sent as f64)
+    let spent = server.cpu_micros()? - before;
+    Ok(spent / sent as f64)
 }

@@ -14,21 +14,21 @@ pub(crate) fn print(out: &mut impl Write) -> io::Result<()> {
     let mut figures = Vec::new();
     for (name, peer) in [("redis-server", Peer::Theirs), ("fakeserver", Peer::Ours)] {
         let (idle, used) = measure(peer)?;
-        writeln!(out, "{name:<14} {idle:>8} connected {used:>8} in use")?;
-        figures.push(used as f64);
+        writeln!(out, "{name:<14} {idle:>8.0} connected {used:>8.0} in use")?;
+        figures.push(used);
     }
     writeln!(out, "ratio in use   {:.2}", figures[0] / figures[1])
 }
 
 /// Bytes per connection, newly made and after each has had its turn.
-fn measure(peer: Peer) -> io::Result<(u64, u64)> {
+fn measure(peer: Peer) -> io::Result<(f64, f64)> {
     let server = Server::start(peer)?;
     let mut control = server.client()?;
     let limit = (CONNECTIONS + 16).to_string();
     control.ask(&["CONFIG", "SET", "maxclients", &limit])?;
     control.ask(&["SET", "key", "value"])?;
-    let before = server.resident()?;
-    let per_connection = |now: u64| now.saturating_sub(before) / CONNECTIONS as u64;
+    let before = server.rss_bytes()?;
+    let per_connection = |now: f64| (now - before) / CONNECTIONS as f64;
     let mut clients = Vec::new();
     for _ in 0..CONNECTIONS {
         let client = server.client().map_err(|error| {
@@ -39,7 +39,7 @@ fn measure(peer: Peer) -> io::Result<(u64, u64)> {
         clients.push(client);
     }
     control.ask(&["PING"])?;
-    let idle = per_connection(server.resident()?);
+    let idle = per_connection(server.rss_bytes()?);
     let (subscribers, rest) = clients.split_at_mut(CONNECTIONS / 10);
     for client in &mut *subscribers {
         client.ask(&["SUBSCRIBE", "news"])?;
@@ -58,5 +58,5 @@ fn measure(peer: Peer) -> io::Result<(u64, u64)> {
     for client in rest {
         client.ask(&["PING"])?;
     }
-    Ok((idle, per_connection(server.resident()?)))
+    Ok((idle, per_connection(server.rss_bytes()?)))
 }

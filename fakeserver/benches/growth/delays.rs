@@ -4,9 +4,10 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::common::process::quantile;
 use crate::common::request;
 use crate::peer::{Client, Peer, Server};
-use crate::{Plan, median};
+use crate::{LARGE, Plan, median};
 
 /// How long the other client rests between two questions.
 const REST: Duration = Duration::from_micros(200);
@@ -14,6 +15,8 @@ const REST: Duration = Duration::from_micros(200);
 /// What a client does: first unobserved, then observed.
 struct Load {
     name: &'static str,
+    /// The most keys or members of it.
+    most: usize,
     prepare: fn(&mut Client, usize) -> io::Result<()>,
     act: fn(&mut Client, usize) -> io::Result<()>,
 }
@@ -21,6 +24,7 @@ struct Load {
 const LOADS: &[Load] = &[
     Load {
         name: "nothing",
+        most: LARGE,
         prepare: |_, _| Ok(()),
         act: |_, _| {
             std::thread::sleep(Duration::from_millis(500));
@@ -29,11 +33,13 @@ const LOADS: &[Load] = &[
     },
     Load {
         name: "SCAN of all keys",
+        most: LARGE,
         prepare: populate,
         act: scan_all,
     },
     Load {
         name: "keys that double",
+        most: LARGE,
         prepare: populate,
         act: |client, keys| {
             client.pour(keys + keys / 4, |at| {
@@ -43,36 +49,74 @@ const LOADS: &[Load] = &[
     },
     Load {
         name: "all keys expire at once",
+        most: LARGE,
         prepare: set_to_expire,
         act: await_expiry,
     },
     Load {
         name: "FLUSHALL SYNC",
+        most: usize::MAX,
         prepare: populate,
         act: |client, _| client.ask(&["FLUSHALL", "SYNC"]).map(|_| ()),
     },
     Load {
         name: "FLUSHALL ASYNC",
+        most: usize::MAX,
         prepare: populate,
         act: |client, _| client.ask(&["FLUSHALL", "ASYNC"]).map(|_| ()),
     },
     Load {
         name: "DEL of a sorted set",
+        most: LARGE,
         prepare: sorted_set,
         act: |client, _| client.ask(&["DEL", "zset"]).map(|_| ()),
     },
     Load {
         name: "UNLINK of a sorted set",
+        most: LARGE,
         prepare: sorted_set,
         act: |client, _| client.ask(&["UNLINK", "zset"]).map(|_| ()),
     },
     Load {
+        name: "ZADD to a sorted set",
+        most: LARGE,
+        prepare: sorted_set,
+        act: |client, members| {
+            client.pour(members / 4, |at| {
+                let (score, member) = (at * 7 % members, format!("member:{}", at * 5));
+                request(&["ZADD", "zset", &score.to_string(), &member])
+            })
+        },
+    },
+    Load {
+        name: "ZRANGEBYSCORE of a tenth",
+        most: LARGE,
+        prepare: sorted_set,
+        act: |client, members| {
+            let (from, to) = (members / 2, members / 2 + members / 10);
+            let range = ["ZRANGEBYSCORE", "zset", &from.to_string(), &to.to_string()];
+            client.ask(&range).map(|_| ())
+        },
+    },
+    Load {
+        name: "ZRANGEBYSCORE of all",
+        most: LARGE,
+        prepare: sorted_set,
+        act: |client, _| {
+            client
+                .ask(&["ZRANGEBYSCORE", "zset", "-inf", "+inf"])
+                .map(|_| ())
+        },
+    },
+    Load {
         name: "pipeline of 100,000",
+        most: LARGE,
         prepare: populate,
         act: pipeline,
     },
     Load {
         name: "slow reader of 64 MB",
+        most: LARGE,
         prepare: |client, _| {
             let value = "x".repeat(1024 * 1024);
             client.ask(&["SET", "large", &value]).map(|_| ())
@@ -84,19 +128,20 @@ const LOADS: &[Load] = &[
 pub(crate) fn print(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "\nanother client's delay in ms with {} keys or members: redis-server / fakeserver; median of {} rounds",
-        plan.keys, plan.rounds
+        "\nanother client's delay in ms by keys or members: redis-server / fakeserver; median of {} rounds",
+        plan.rounds
     )?;
     writeln!(
         out,
-        "{:<24} {:>22} {:>22} {:>9}",
-        "", "p99.9", "longest", "ratio"
+        "{:<24} {:>9} {:>22} {:>22} {:>9}",
+        "", "", "p99.9", "longest", "ratio"
     )?;
     for load in LOADS {
+        let size = plan.keys.min(load.most);
         let (mut tails, mut peaks) = ([vec![], vec![]], [vec![], vec![]]);
         for _ in 0..plan.rounds {
             for (at, peer) in [Peer::Theirs, Peer::Ours].into_iter().enumerate() {
-                let (tail, peak) = observe(load, peer, plan.keys)?;
+                let (tail, peak) = observe(load, peer, size)?;
                 tails[at].push(tail);
                 peaks[at].push(peak);
             }
@@ -105,7 +150,7 @@ pub(crate) fn print(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
         let [peak, our_peak] = peaks.map(|mut it| median(&mut it));
         writeln!(
             out,
-            "{:<24} {tail:>10.2} / {our_tail:>9.2} {peak:>10.2} / {our_peak:>9.2} {:>9.2}",
+            "{:<24} {size:>9} {tail:>10.2} / {our_tail:>9.2} {peak:>10.2} / {our_peak:>9.2} {:>9.2}",
             load.name,
             peak / our_peak
         )?;
@@ -131,10 +176,7 @@ fn observe(load: &Load, peer: Peer, keys: usize) -> io::Result<(f64, f64)> {
     });
     acted?;
     let mut delays = delays.map_err(|_| io::Error::other("the observer failed"))??;
-    delays.sort_by(f64::total_cmp);
-    let last = delays.len().saturating_sub(1);
-    let at = |index: usize| delays.get(index).copied().unwrap_or(f64::NAN);
-    Ok((at(last - last / 1000), at(last)))
+    Ok((quantile(&mut delays, 0.999), quantile(&mut delays, 1.0)))
 }
 
 fn ask_until(client: &mut Client, over: &AtomicBool) -> io::Result<Vec<f64>> {

@@ -1,7 +1,7 @@
 //! The program against redis-server as what it holds grows: cost per operation, other clients' delays, many connections.
 //!
-//! `cargo bench-growth`. `GROWTH_KEYS` is the largest number of keys and members (a million unless set), `GROWTH_ROUNDS` how
-//! often each figure is taken, `GROWTH_PARTS` which parts run (`costs,delays,crowd`), and `GROWTH_PROGRAM` another build of the
+//! `cargo bench-growth`. `GROWTH_KEYS` is the largest number of keys and members (ten million unless set), `GROWTH_ROUNDS` how
+//! often each figure is taken (three times), `GROWTH_PARTS` which parts run (`costs,delays,crowd`), and `GROWTH_PROGRAM` another build of the
 //! program, to compare before and after. A ratio above 1 means that the fake needs less.
 
 #[path = "../common/mod.rs"]
@@ -13,6 +13,11 @@ mod peer;
 
 use std::io;
 use std::process::ExitCode;
+
+use crate::common::process::quantile;
+
+/// As many keys and members as most of what delays others has at most.
+const LARGE: usize = 1_000_000;
 
 /// What the run is asked for.
 struct Plan {
@@ -32,8 +37,8 @@ fn main() -> ExitCode {
 
 fn run() -> io::Result<()> {
     let plan = Plan {
-        keys: number("GROWTH_KEYS", 1_000_000).max(1_000),
-        rounds: number("GROWTH_ROUNDS", 3).max(1),
+        keys: number("GROWTH_KEYS", 1_000, 10_000_000)?,
+        rounds: number("GROWTH_ROUNDS", 1, 3)?,
     };
     let parts = std::env::var("GROWTH_PARTS").unwrap_or_else(|_| "costs,delays,crowd".to_owned());
     let mut out = io::stdout().lock();
@@ -48,13 +53,20 @@ fn run() -> io::Result<()> {
     Ok(())
 }
 
-fn number(name: &str, default: usize) -> usize {
-    let text = std::env::var(name).ok();
-    text.and_then(|text| text.parse().ok()).unwrap_or(default)
+/// A number from the environment. Errors: it is none, or too small; half an hour's run is not for a number that nobody meant.
+fn number(name: &str, least: usize, default: usize) -> io::Result<usize> {
+    let Some(value) = std::env::var_os(name) else {
+        return Ok(default);
+    };
+    let number = value.to_str().and_then(|text| text.parse().ok());
+    number.filter(|number| *number >= least).ok_or_else(|| {
+        io::Error::other(format!(
+            "{name} is a number of at least {least}, not {value:?}"
+        ))
+    })
 }
 
 /// The middle one.
 fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    quantile(values, 0.5)
 }

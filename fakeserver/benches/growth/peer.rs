@@ -1,11 +1,10 @@
 //! A server's process, and a client that counts replies.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::net::TcpStream;
+use std::process::Command;
 
+use crate::common::process::Process;
 use crate::common::request;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -14,81 +13,49 @@ pub(crate) enum Peer {
     Theirs,
 }
 
-/// Ends with this value.
-pub(crate) struct Server {
-    process: Child,
-    port: u16,
-}
-
-impl Server {
-    pub(crate) fn start(peer: Peer) -> io::Result<Server> {
-        // Free a moment ago; whoever takes it in between makes the start fail, not the measurement wrong.
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let text = port.to_string();
-        let (program, arguments) = match peer {
+impl Peer {
+    fn command(self, port: &str) -> Command {
+        match self {
             Peer::Ours => {
                 let program = std::env::var("GROWTH_PROGRAM");
                 let program = program.unwrap_or_else(|_| env!("CARGO_BIN_EXE_fakeserver").into());
-                (program, format!("--port {text} --enable-debug-command"))
+                let mut command = Command::new(program);
+                command.args(["--port", port, "--enable-debug-command"]);
+                command
             }
             Peer::Theirs => {
-                let rest = "--bind 127.0.0.1 --appendonly no --enable-debug-command yes --save";
-                ("redis-server".to_owned(), format!("--port {text} {rest} "))
-            }
-        };
-        let process = Command::new(&program)
-            // The blank at the end of redis-server's line is the empty schedule of snapshots.
-            .args(arguments.split(' '))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| io::Error::other(format!("cannot start {program}: {error}")))?;
-        let server = Server { process, port };
-        let until = Instant::now() + Duration::from_secs(20);
-        loop {
-            match server.client().and_then(|mut it| it.ask(&["PING"])) {
-                Ok(_) => return Ok(server),
-                Err(error) if Instant::now() > until => return Err(error),
-                Err(_) => std::thread::sleep(Duration::from_millis(1)),
+                let mut command = Command::new("redis-server");
+                command
+                    .args(["--port", port, "--bind", "127.0.0.1"])
+                    .args(["--save", "", "--appendonly", "no"])
+                    .args(["--enable-debug-command", "yes"]);
+                command
             }
         }
-    }
-
-    pub(crate) fn client(&self) -> io::Result<Client> {
-        let stream = TcpStream::connect(("127.0.0.1", self.port))?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(Duration::from_secs(120)))?;
-        Ok(Client {
-            input: BufReader::with_capacity(4096, stream),
-        })
-    }
-
-    /// Nanoseconds of CPU that the process's threads have had so far.
-    pub(crate) fn cpu_nanos(&self) -> io::Result<u64> {
-        let tasks = format!("/proc/{}/task", self.process.id());
-        let mut sum = 0;
-        for task in std::fs::read_dir(Path::new(&tasks))? {
-            let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
-            let first = text.split(' ').next().and_then(|it| it.parse::<u64>().ok());
-            sum += first.unwrap_or(0);
-        }
-        Ok(sum)
-    }
-
-    /// Bytes of memory in use by the process.
-    pub(crate) fn resident(&self) -> io::Result<u64> {
-        let text = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kilobytes = line.and_then(|line| line.trim().split(' ').next()?.parse::<u64>().ok());
-        Ok(kilobytes.unwrap_or(0) * 1024)
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+/// Ends with this value.
+pub(crate) struct Server(Process);
+
+impl Server {
+    pub(crate) fn start(peer: Peer) -> io::Result<Server> {
+        Process::start(|port| peer.command(port)).map(Server)
+    }
+
+    pub(crate) fn client(&self) -> io::Result<Client> {
+        Ok(Client {
+            input: BufReader::with_capacity(4096, self.0.connect()?),
+        })
+    }
+
+    /// Microseconds of CPU so far.
+    pub(crate) fn cpu_micros(&self) -> io::Result<f64> {
+        self.0.cpu_seconds(false).map(|seconds| seconds * 1e6)
+    }
+
+    pub(crate) fn rss_bytes(&self) -> io::Result<f64> {
+        self.0.rss_bytes()
     }
 }
 

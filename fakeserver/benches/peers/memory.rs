@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 use std::process::Command;
 
+use crate::common::process::rss_bytes;
 use crate::jobs::{Job, Stage};
 use crate::report::{Goal, Row, Spread};
-use crate::servers::{Peer, Server, rss_bytes};
+use crate::servers::{Peer, Server};
 use crate::workloads::fill;
 
 const KEYS: usize = 1_000_000;

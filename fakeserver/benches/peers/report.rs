@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+use crate::common::process::quantile;
 use crate::options::Options;
 
 /// A row may be worse than its baseline by this factor.
@@ -34,9 +35,7 @@ impl Spread {
 
 /// The value that so many of a hundred do not exceed.
 pub(crate) fn percentile(values: &mut [f64], percent: usize) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let at = values.len().saturating_sub(1) * percent / 100;
-    values.get(at).copied().unwrap_or(f64::NAN)
+    quantile(values, percent as f64 / 100.0)
 }
 
 /// What a row's figure should be.

@@ -1,13 +1,10 @@
-//! Servers as processes: started, connected to, and asked what they have used.
+//! The programs that are measured, as processes.
 
-use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::io::{self, Read};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
 
-/// Linux counts process times in hundredths of a second, whatever its own clock.
-const TICKS_PER_SECOND: f64 = 100.0;
+use crate::common::process::Process;
 
 const FAKEREDIS: &str = "import sys
 from fakeredis import TcpFakeServer
@@ -66,104 +63,28 @@ impl Peer {
 /// A server's process, which ends with this value.
 pub(crate) struct Server {
     pub(crate) peer: Peer,
-    process: Child,
-    port: u16,
+    process: Process,
 }
 
 impl Server {
     /// Starts it and waits for its first reply.
     pub(crate) fn start(peer: Peer) -> io::Result<Server> {
-        // Free a moment ago; whoever takes it in between makes the start fail, not the measurement wrong.
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let process = peer
-            .command(&port.to_string())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| io::Error::other(format!("cannot start {}: {error}", peer.name())))?;
-        let server = Server {
-            peer,
-            process,
-            port,
-        };
-        server.await_pong()?;
-        Ok(server)
-    }
-
-    fn await_pong(&self) -> io::Result<()> {
-        let until = Instant::now() + Duration::from_secs(20);
-        loop {
-            let pong = self.connect().and_then(|mut stream| {
-                stream.write_all(b"*1\r\n$4\r\nPING\r\n")?;
-                skip_lines(&mut stream, 1)
-            });
-            match pong {
-                Err(error) if Instant::now() > until => return Err(error),
-                Err(_) => std::thread::sleep(Duration::from_micros(100)),
-                Ok(()) => return Ok(()),
-            }
-        }
+        let process = Process::start(|port| peer.command(port))?;
+        Ok(Server { peer, process })
     }
 
     pub(crate) fn connect(&self) -> io::Result<TcpStream> {
-        let stream = TcpStream::connect(("127.0.0.1", self.port))?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-        Ok(stream)
+        self.process.connect()
     }
 
-    /// User and system time so far: by its threads' nanoseconds where the kernel tells them, or else in ticks.
     pub(crate) fn cpu_seconds(&self) -> io::Result<f64> {
-        let process = format!("/proc/{}", self.process.id());
         // A thread for each connection: the nanoseconds of those that have ended are lost, the ticks are not.
-        if self.peer != Peer::FakeRedis
-            && let Some(nanos) = thread_nanos(Path::new(&process))
-        {
-            return Ok(nanos as f64 / 1e9);
-        }
-        let stat = std::fs::read_to_string(format!("{process}/stat"))?;
-        // The program's name, in brackets, may hold blanks; what is counted comes behind it.
-        let behind = stat.rsplit(')').next().unwrap_or_default();
-        let fields: Vec<&str> = behind.split_whitespace().collect();
-        let ticks = |index: usize| {
-            let field = fields
-                .get(index)
-                .and_then(|field| field.parse::<f64>().ok());
-            field.unwrap_or(0.0)
-        };
-        Ok((ticks(11) + ticks(12)) / TICKS_PER_SECOND)
+        self.process.cpu_seconds(self.peer == Peer::FakeRedis)
     }
 
     pub(crate) fn rss_bytes(&self) -> io::Result<f64> {
-        rss_bytes(&self.process.id().to_string())
+        self.process.rss_bytes()
     }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// Resident memory of a process; `self` is this one.
-pub(crate) fn rss_bytes(process: &str) -> io::Result<f64> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-    kilobytes
-        .map(|kilobytes| kilobytes * 1024.0)
-        .ok_or_else(|| io::Error::other("the kernel does not tell how much memory is resident"))
-}
-
-fn thread_nanos(process: &Path) -> Option<u64> {
-    let mut sum = 0;
-    for thread in std::fs::read_dir(process.join("task")).ok()? {
-        let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
-        sum += text.split(' ').next()?.parse::<u64>().ok()?;
-    }
-    Some(sum)
 }
 
 /// Reads so many lines. Values hold no line breaks, so lines tell where replies end.
