@@ -107,7 +107,8 @@ impl Shared {
                 let took = self.clock.now().micros() - now.micros();
                 engine.note_expire_cycle(took);
             }
-            let next = engine.poll_timeout();
+            engine.keyspace.free_slice();
+            let next = due(engine, now);
             let micros = next.map_or(i64::MAX, Timestamp::micros);
             self.timer_at.store(micros, Relaxed);
             next
@@ -144,6 +145,10 @@ impl Shared {
     pub(crate) fn set_timer(&self, waker: Waker) {
         lock(&self.drivers).timer = Some(waker);
         self.timer_at.store(i64::MAX, Relaxed);
+        // While time stands still, what INFO says of it would depend on how fast this thread is.
+        if !self.clock.is_frozen() {
+            self.enter(|engine, _| engine.keyspace.free_in_slices());
+        }
     }
 
     /// What a thread does for its other connections while it lends the engine amid a script.
@@ -246,7 +251,7 @@ impl Shared {
     /// Tells the drivers what has come up.
     fn wake(&self, engine: &mut Engine) {
         let mut ready = engine.poll_ready();
-        let next = engine.poll_timeout().map_or(i64::MAX, Timestamp::micros);
+        let next = due(engine, engine.now).map_or(i64::MAX, Timestamp::micros);
         let is_earlier = next < self.timer_at.load(Relaxed);
         if ready.is_none() && !is_earlier && !engine.shutdown_requested() {
             return;
@@ -300,6 +305,14 @@ impl Drop for Taken<'_> {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic inside of the engine is a bug of ours; other tests of the process may still want their answers.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// When [`Shared::tick`] has something to do; what is to be freed is, from now on.
+fn due(engine: &Engine, now: Timestamp) -> Option<Timestamp> {
+    if engine.keyspace.has_garbage() {
+        return Some(now);
+    }
+    engine.poll_timeout()
 }
 
 impl std::fmt::Debug for Shared {

@@ -218,7 +218,7 @@ pub(super) fn reload(call: &mut ControlCall<'_>, args: Args<'_>) -> CommandResul
         let kept: Vec<_> = engine.keyspace.iter().filter_map(keep).collect();
         engine.saving.left_out += engine.keyspace.len() - kept.len();
         engine.saving.loaded += kept.len();
-        engine.keyspace.empty(db);
+        engine.keyspace.empty(db, false);
         for (key, entry) in kept {
             engine.keyspace.put_silently(&key, entry);
         }

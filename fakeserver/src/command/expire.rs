@@ -114,7 +114,7 @@ fn set_deadline(call: &mut WriteCall<'_>, unit_ms: i64, base: i64) -> CommandRes
         return Ok(Reply::Integer(0));
     }
     if deadline <= call.now.millis() {
-        call.keyspace.remove_since(key, Reason::Expired);
+        call.keyspace.delete(key, Reason::Expired);
         call.keyspace.changed(key, Event::generic("del"));
     } else {
         call.keyspace.set_deadline(key, Some(deadline));

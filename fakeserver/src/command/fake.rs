@@ -222,7 +222,7 @@ fn reset(engine: &mut Engine, caller: SessionId) -> CommandResult {
     for id in others {
         engine.hang_up(id);
     }
-    engine.keyspace.flush_all();
+    engine.keyspace.flush_all(false);
     forget_scripts(engine);
     engine.end_pause();
     if let Some(initial) = &engine.control.initial {

@@ -87,7 +87,7 @@ fn del(call: &mut WriteCall<'_>) -> CommandResult {
     };
     let mut removed = 0;
     for key in call.args().rest() {
-        if call.keyspace.remove_since(key, reason).is_some() {
+        if call.keyspace.delete(key, reason) {
             call.keyspace.changed(key, Event::generic("del"));
             removed += 1;
         }

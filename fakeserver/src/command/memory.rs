@@ -236,8 +236,10 @@ pub(super) fn info(lines: &mut Lines, engine: &Engine) {
         "mem_aof_buffer",
     ]);
     lines.line("mem_allocator", "jemalloc-5.3.0");
-    lines.zeros(&["active_defrag_running", "lazyfree_pending_objects"]);
-    lines.line("lazyfreed_objects", engine.keyspace.stats.lazyfreed_objects);
+    let (pending, freed) = engine.keyspace.lazily_freed();
+    lines.line("active_defrag_running", 0);
+    lines.line("lazyfree_pending_objects", pending);
+    lines.line("lazyfreed_objects", freed);
 }
 
 /// What scripts and functions take.

@@ -115,26 +115,18 @@ fn failover(call: &mut ControlCall<'_>) -> CommandResult {
 /// `FLUSHALL [ASYNC|SYNC]`: removes the keys of all databases; replies with `OK`.
 fn flushall(call: &mut WriteCall<'_>) -> CommandResult {
     let in_background = in_background(call)?;
-    let count = call.keyspace.flush_all();
-    count_freed(call, count, in_background);
+    call.keyspace.flush_all(in_background);
     Ok(Reply::OK)
 }
 
 /// `FLUSHDB [ASYNC|SYNC]`: removes the keys of the session's database; replies with `OK`.
 fn flushdb(call: &mut WriteCall<'_>) -> CommandResult {
     let in_background = in_background(call)?;
-    let count = call.keyspace.flush(call.keyspace.selected());
-    count_freed(call, count, in_background);
+    call.keyspace.flush(call.keyspace.selected(), in_background);
     Ok(Reply::OK)
 }
 
-fn count_freed(call: &mut WriteCall<'_>, count: usize, in_background: bool) {
-    if in_background {
-        call.keyspace.stats.lazyfreed_objects += count as u64;
-    }
-}
-
-/// Whether redis-server would free what is flushed in the background: nothing here takes long enough for that, but it is counted.
+/// Whether redis-server would free what is flushed in the background.
 fn in_background(call: &WriteCall<'_>) -> Result<bool, CommandError> {
     let mut args = call.args();
     let in_background = if args.is_empty() {

@@ -49,29 +49,30 @@ impl Keyspace {
 
     /// Removes every key of one database; how many there were. Watchers of keys that existed are marked, and all caches are
     /// out of date.
-    pub fn flush(&mut self, db: DbIndex) -> usize {
-        let count = self.empty(db);
+    ///
+    /// The keys count as freed `lazily`, or not; whether they are is a matter of [`Keyspace::free_slice`].
+    pub fn flush(&mut self, db: DbIndex, lazily: bool) -> usize {
+        let count = self.empty(db, lazily);
         self.tell_caches_of_all();
         count
     }
 
     /// Removes every key of all databases, as [`Keyspace::flush`] does of one.
-    pub fn flush_all(&mut self) -> usize {
-        let count = (0..self.dbs.len()).map(|db| self.empty(DbIndex(db))).sum();
+    pub fn flush_all(&mut self, lazily: bool) -> usize {
+        let dbs = (0..self.dbs.len()).map(DbIndex);
+        let count = dbs.map(|db| self.empty(db, lazily)).sum();
         self.tell_caches_of_all();
         count
     }
 
     /// As [`Keyspace::flush`], and no cache hears of it.
-    pub(crate) fn empty(&mut self, db: DbIndex) -> usize {
+    pub(crate) fn empty(&mut self, db: DbIndex, lazily: bool) -> usize {
         let seed = self.seed;
         let Some(slot) = self.dbs.get_mut(db.0) else {
             return 0;
         };
         let old = std::mem::replace(slot, Db::new(seed));
-        old.dict
-            .iter()
-            .for_each(|(_, entry)| self.count_removed(entry));
+        self.count_all_removed(&old);
         self.watch
             .replaced(db, |key| old.dict.contains(key), |_| Standing::Missing);
         self.stats.dirty += old.dict.len() as u64;
@@ -79,7 +80,9 @@ impl Keyspace {
             let gone = old.dict.keys().map(|key| (db, key.clone()));
             self.touched.extend(gone);
         }
-        old.dict.len()
+        let count = old.dict.len();
+        self.bury_all(old, lazily);
+        count
     }
 
     /// Exchanges the contents of two databases. Watchers of keys that exist on either side are marked.

@@ -24,6 +24,11 @@ impl ExpiryIndex {
         }
     }
 
+    /// Drops a deadline of an index that nobody looks into any more.
+    pub(super) fn shed_one(&mut self) {
+        self.by_time.pop_last();
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.by_time.is_empty()
     }

@@ -34,6 +34,7 @@ use crate::clock::Timestamp;
 use crate::error::CommandError;
 use crate::value::{Blob, Dict};
 use expiry::ExpiryIndex;
+use lazy_free::Garbage;
 use usage::Usage;
 use watch::Standing;
 
@@ -64,7 +65,7 @@ pub struct KeyspaceStats {
     pub expired_keys: u64,
     /// Keys removed since memory was short.
     pub evicted_keys: u64,
-    /// Values that redis-server would have freed in the background.
+    /// Values that redis-server would free in the background, be they freed already or not.
     pub lazyfreed_objects: u64,
     /// Lookups of read commands that found a key.
     pub hits: Cell<u64>,
@@ -108,6 +109,8 @@ pub struct Keyspace {
     pub(crate) touched: Vec<(DbIndex, Blob)>,
     /// Whether any client waits for a key; without one `touched` stays empty.
     pub(crate) has_waiters: bool,
+    /// What is to be freed, if there is somebody who has moments for it.
+    garbage: Option<Box<Garbage>>,
     /// Counters that `INFO` prints.
     pub stats: KeyspaceStats,
 }
@@ -130,6 +133,7 @@ impl Keyspace {
             events: RefCell::default(),
             touched: Vec::new(),
             has_waiters: false,
+            garbage: None,
             stats: KeyspaceStats::default(),
         }
     }
@@ -303,6 +307,7 @@ impl Keyspace {
                 }
                 self.count_removed(&old);
                 self.count_freed(&old, Reason::Replaced);
+                self.bury(old, Reason::Replaced);
             }
             None => self.notify(key, Event::new_key()),
         }
@@ -326,6 +331,12 @@ impl Keyspace {
     pub fn remove_since(&mut self, key: &[u8], reason: Reason) -> Option<Entry> {
         self.remove_if_due(key);
         self.take(key, reason)
+    }
+
+    /// As [`Keyspace::remove_since`], and the value is freed; whether it was there.
+    pub fn delete(&mut self, key: &[u8], reason: Reason) -> bool {
+        let removed = self.remove_since(key, reason);
+        removed.map(|entry| self.bury(entry, reason)).is_some()
     }
 
     fn take(&mut self, key: &[u8], reason: Reason) -> Option<Entry> {
@@ -464,7 +475,9 @@ impl Keyspace {
                 .get(key)
                 .is_some_and(|entry| self.is_due(entry));
         if due {
-            self.take(key, Reason::Expired);
+            if let Some(entry) = self.take(key, Reason::Expired) {
+                self.bury(entry, Reason::Expired);
+            }
             self.stats.expired_keys += 1;
             self.notify(key, Event::expired());
             self.touch_outside(key);

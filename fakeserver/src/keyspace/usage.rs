@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::{DbIndex, Entry, Event, Keyspace, Reason, Value};
+use super::{Db, DbIndex, Entry, Event, Keyspace, Reason, Value};
 use crate::value::Blob;
 
 /// A clock of 24 bits, as Redis keeps it with each value.
@@ -253,6 +253,21 @@ impl Keyspace {
         }
     }
 
+    /// The same for all entries of what was a database.
+    pub(super) fn count_all_removed(&mut self, db: &Db) {
+        // Ten million entries are not to be looked at if nobody counts, or if nothing else is left.
+        if self.usage.bytes.is_none() {
+            return;
+        }
+        if self.dbs.iter().all(|db| db.dict.is_empty()) {
+            self.usage.bytes = Some(0);
+            return;
+        }
+        for (_, entry) in db.dict.iter() {
+            self.count_removed(entry);
+        }
+    }
+
     /// A random key of a database, of those with a deadline if they are `volatile`.
     pub(crate) fn random_key(
         &self,
@@ -277,7 +292,8 @@ impl Keyspace {
     pub(crate) fn evict(&mut self, db: DbIndex, key: &[u8]) {
         let selected = self.selected();
         self.select(db);
-        if self.take(key, Reason::Evicted).is_some() {
+        if let Some(entry) = self.take(key, Reason::Evicted) {
+            self.bury(entry, Reason::Evicted);
             self.stats.evicted_keys += 1;
             self.touch_outside(key);
             self.notify(key, Event::evicted());

@@ -44,6 +44,14 @@ impl HashLimits {
 }
 
 impl Hash {
+    /// Drops at most so many fields of a hash that nobody looks at any more; how many, none if it is best dropped as a whole.
+    pub(crate) fn shed(&mut self, most: usize) -> usize {
+        match &mut self.form {
+            Form::Pairs(_) => 0,
+            Form::Table(table) => table.shed(most),
+        }
+    }
+
     /// An empty hash; `seed` keys the hash table that it may become.
     pub fn new(seed: u64) -> Hash {
         Hash {

@@ -27,6 +27,12 @@ pub struct List {
 }
 
 impl List {
+    /// Drops at most so many elements of a list that nobody looks at any more; how many, none if it is best dropped as a whole.
+    pub(crate) fn shed(&mut self, most: usize) -> usize {
+        let kept = self.elements.len().saturating_sub(most);
+        self.elements.drain(kept..).len()
+    }
+
     /// An empty list.
     pub fn new(limits: ListLimits) -> List {
         List {

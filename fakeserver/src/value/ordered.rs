@@ -116,6 +116,18 @@ impl Ordered {
         true
     }
 
+    /// Drops leaves with about so many items of a tree that nobody looks into any more, for its branches' counts are no longer right.
+    pub(super) fn shed(&mut self, most: usize) {
+        let mut shed = 0;
+        while shed < most {
+            match self.root.shed_leaf() {
+                0 => break,
+                len => shed += len,
+            }
+        }
+        self.len -= shed;
+    }
+
     /// Number of items in front, from the first on, for which `precedes` holds; it must not hold again behind one for which
     /// it does not.
     pub fn partition_point(&self, precedes: impl Fn(&Item) -> bool) -> usize {
@@ -170,6 +182,20 @@ impl Ordered {
 }
 
 impl Node {
+    /// Drops the last leaf below, and every branch that has none left; its number of items.
+    fn shed_leaf(&mut self) -> usize {
+        match self {
+            Node::Leaf(items) => std::mem::take(items).len(),
+            Node::Branch(branch) => {
+                let len = branch.children.last_mut().map_or(0, Node::shed_leaf);
+                if branch.children.last().is_some_and(|it| it.width() == 0) {
+                    branch.children.pop();
+                }
+                len
+            }
+        }
+    }
+
     /// Number of items below.
     fn len(&self) -> usize {
         match self {

@@ -60,6 +60,14 @@ impl Member<'_> {
 }
 
 impl Set {
+    /// Drops at most so many members of a set that nobody looks at any more; how many, none if it is best dropped as a whole.
+    pub(crate) fn shed(&mut self, most: usize) -> usize {
+        match &mut self.form {
+            Form::Integers(_) => 0,
+            Form::Table(table) => table.shed(most),
+        }
+    }
+
     /// An empty set; `seed` keys the hash table that it may become.
     pub fn new(seed: u64) -> Set {
         Set {

@@ -61,6 +61,15 @@ impl Default for SortedSet {
 }
 
 impl SortedSet {
+    /// Drops at most so many members of a sorted set that nobody looks at any more; how many, none if it is best dropped as a whole.
+    pub(crate) fn shed(&mut self, most: usize) -> usize {
+        let Form::Large { scores, ordered } = &mut self.form else {
+            return 0;
+        };
+        ordered.shed(most);
+        scores.shed(most)
+    }
+
     /// An empty sorted set.
     pub fn new() -> SortedSet {
         SortedSet {

@@ -51,6 +51,12 @@ pub struct Trim {
 }
 
 impl Stream {
+    /// Drops at most so many nodes of a stream that nobody looks at any more; how many, none if it is best dropped as a whole.
+    pub(crate) fn shed(&mut self, most: usize) -> usize {
+        let kept = self.nodes.len().saturating_sub(most);
+        self.nodes.drain(kept..).len()
+    }
+
     /// A stream of these nodes; none if they are not in order.
     pub(crate) fn from_nodes(nodes: Vec<Node>) -> Option<Stream> {
         let is_ordered = nodes.windows(2).all(|two| two[0].last < two[1].master);
