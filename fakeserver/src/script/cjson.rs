@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+mod lex;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
