@@ -2,9 +2,10 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use mlua::{Function, IntoLua, Lua, LuaString, Table, Value};
+use mlua::{IntoLua, Lua, LuaString, Table, Value};
 
 use super::arguments::{as_number, truncate};
+use super::push;
 use super::raise::{IS_COUNTED, Raised};
 use super::sandbox::{Shared, VALUE_COST};
 use super::walk;
@@ -86,23 +87,21 @@ fn field(lua: &Lua, name: &str, value: impl IntoLua) -> mlua::Result<Value> {
 }
 
 fn sequence(lua: &Lua, items: Vec<Reply>, resp3: bool) -> mlua::Result<Value> {
-    let table = lua.create_table_with_capacity(items.len(), 0)?;
+    if items.iter().all(|item| matches!(item, Reply::Bulk(_))) {
+        let texts = items.iter().map(|item| match item {
+            Reply::Bulk(text) => push::bytes(text),
+            _ => push::value(Value::Nil),
+        });
+        return push::sequence(lua, texts).map(Value::Table);
+    }
+    let table = lua.create_table()?;
     for (at, item) in items.into_iter().enumerate() {
         match item {
-            Reply::Bulk(bytes) => put_at(&table, at + 1, &bytes)?,
+            Reply::Bulk(text) => table.raw_seti(at + 1, push::bytes(&text))?,
             item => table.raw_seti(at + 1, to_lua(lua, item, resp3)?)?,
         }
     }
     Ok(Value::Table(table))
-}
-
-/// Puts bytes at a place of a sequence: what Rust can have as text goes to Lua without becoming a handle first, which is
-/// several times faster.
-pub(super) fn put_at(table: &Table, at: usize, bytes: &[u8]) -> mlua::Result<()> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => table.raw_seti(at, text),
-        Err(_) => table.raw_seti(at, LuaString::wrap(bytes)),
-    }
 }
 
 /// What a script returned as a reply. Its protocol is the script's own choice by `redis.setresp`.
@@ -115,7 +114,7 @@ pub(super) fn to_reply(
     shared: &Shared,
     errors: &mut Errors<'_>,
 ) -> mlua::Result<Reply> {
-    let (resp3, next) = (shared.resp3.load(Relaxed), walk::next(lua)?);
+    let resp3 = shared.resp3.load(Relaxed);
     let mut open: Vec<Open> = Vec::new();
     let (mut value, mut slots) = (value, 0);
     let mut bytes = 0;
@@ -147,7 +146,7 @@ pub(super) fn to_reply(
                 return Ok(reply);
             };
             innermost.take_in(std::mem::replace(&mut reply, Reply::Nothing));
-            match innermost.advance(&next)? {
+            match innermost.advance(lua)? {
                 Some(value) => break (value, innermost.child_slots()),
                 None => reply = open.pop().map_or(Reply::Null, Open::finish),
             }
@@ -162,7 +161,7 @@ fn deep(
     slots: usize,
     (shared, errors): (&Shared, &mut Errors<'_>),
 ) -> mlua::Result<Reply> {
-    let (resp3, next) = (shared.resp3.load(Relaxed), walk::next(lua)?);
+    let resp3 = shared.resp3.load(Relaxed);
     let parked = lua.create_table()?;
     let mut parts = vec![source.part(0)];
     // Each with the place of its own part.
@@ -173,7 +172,7 @@ fn deep(
         let Some((innermost, at)) = open.last_mut() else {
             return Ok(Reply::Deep(parts));
         };
-        let Some(value) = innermost.advance(&next)? else {
+        let Some(value) = innermost.advance(lua)? else {
             let finished = innermost.source.part(innermost.taken);
             if let Some(part) = parts.get_mut(*at) {
                 *part = finished;
@@ -272,7 +271,7 @@ impl Source {
     }
 
     /// The next item; `taken` is how many there were.
-    fn advance(&mut self, taken: usize, next: &Function) -> mlua::Result<Value> {
+    fn advance(&mut self, taken: usize, lua: &Lua) -> mlua::Result<Value> {
         let Value::Table(table) = &self.table else {
             return Ok(Value::Nil);
         };
@@ -282,7 +281,7 @@ impl Source {
         if !self.waiting.is_nil() {
             return Ok(std::mem::replace(&mut self.waiting, Value::Nil));
         }
-        let (key, value): (Value, Value) = next.call((table, &self.key))?;
+        let (key, value): (Value, Value) = walk::next(lua)?.call((table, &self.key))?;
         self.key = key.clone();
         if self.kind == Kind::Map {
             self.waiting = value;
@@ -337,8 +336,8 @@ impl Open {
         }
     }
 
-    fn advance(&mut self, next: &Function) -> mlua::Result<Option<Value>> {
-        let value = self.source.advance(self.taken, next)?;
+    fn advance(&mut self, lua: &Lua) -> mlua::Result<Option<Value>> {
+        let value = self.source.advance(self.taken, lua)?;
         self.taken += usize::from(!value.is_nil());
         Ok((!value.is_nil()).then_some(value))
     }

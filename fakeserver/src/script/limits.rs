@@ -4,22 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use mlua::debug::{Debug, DebugEvent};
-use mlua::{Function, HookTriggers, Lua, LuaString, Table, VmState};
+use mlua::{HookTriggers, Lua, VmState};
 
 use super::raise::{KILLED, Raised};
-use super::sandbox::{BUFFER_MAX, LOAD_TIMEOUT, Shared, unlimited};
+use super::sandbox::{BUFFER_MAX, LOAD_TIMEOUT, Shared};
 use crate::config::Config;
 
 /// Instructions between two looks at the budget.
 const HOOK_PERIOD: u32 = 100_000;
 
 /// Sets the limits of a Lua state.
-pub(super) fn set(
-    lua: &Lua,
-    shared: &Arc<Shared>,
-    api: &Table,
-    config: &Config,
-) -> mlua::Result<()> {
+pub(super) fn set(lua: &Lua, shared: &Arc<Shared>, config: &Config) -> mlua::Result<()> {
     let memory_max = match config.script_memory_max {
         0 => BUFFER_MAX,
         max => max,
@@ -27,22 +22,17 @@ pub(super) fn set(
     shared.memory_max.store(memory_max, Relaxed);
     // For Lua 0 is no limit, too.
     lua.set_memory_limit(config.script_memory_max)?;
-    restore(lua, shared, api)
+    restore(lua, shared)
 }
 
 /// Has the hook called as often as a script in good health needs.
-pub(super) fn restore(lua: &Lua, shared: &Arc<Shared>, api: &Table) -> mlua::Result<()> {
-    set_hook(lua, shared, api, HookTriggers::new())
+pub(super) fn restore(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<()> {
+    set_hook(lua, shared, HookTriggers::new())
 }
 
 /// Has the hook called by the count of instructions, and as the triggers say.
-fn set_hook(
-    lua: &Lua,
-    shared: &Arc<Shared>,
-    api: &Table,
-    triggers: HookTriggers,
-) -> mlua::Result<()> {
-    let (shared, api) = (Arc::clone(shared), api.clone());
+fn set_hook(lua: &Lua, shared: &Arc<Shared>, triggers: HookTriggers) -> mlua::Result<()> {
+    let shared = Arc::clone(shared);
     lua.set_global_hook(
         triggers.every_nth_instruction(HOOK_PERIOD),
         move |lua, frame| {
@@ -53,7 +43,7 @@ fn set_hook(
             match shared.load_is_late() {
                 Some(true) => return Err(Raised::Fatal(LOAD_TIMEOUT.into()).into()),
                 Some(false) => {}
-                None => look_up(lua, &shared, &api)?,
+                None => look_up(lua, &shared)?,
             }
             Ok(VmState::Continue)
         },
@@ -61,22 +51,16 @@ fn set_hook(
 }
 
 /// Lets the engine see to others. Errors: the script has to end.
-fn look_up(lua: &Lua, shared: &Arc<Shared>, api: &Table) -> mlua::Result<()> {
-    let call: Function = api.raw_get("call")?;
-    shared.is_interrupted.store(true, Relaxed);
-    let reason = unlimited(lua, || call.call::<Option<LuaString>>(()));
-    shared.is_interrupted.store(false, Relaxed);
-    let reason = match reason {
-        Ok(Some(reason)) => reason.as_bytes().to_vec(),
-        // It fails if no script runs, as while a library is loaded.
-        Ok(None) | Err(_) => return Ok(()),
+fn look_up(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<()> {
+    let Some(reason) = shared.look_up() else {
+        return Ok(());
     };
     if reason != KILLED {
-        return Err(Raised::Fatal(reason).into());
+        return Err(Raised::Fatal(reason.into()).into());
     }
     // A script that catches this goes on to its next line and no further (`luaMaskCountHook` of script_lua.c).
     shared.is_killed.store(true, Relaxed);
-    set_hook(lua, shared, api, HookTriggers::EVERY_LINE)?;
+    set_hook(lua, shared, HookTriggers::EVERY_LINE)?;
     Err(Raised::Killed.into())
 }
 

@@ -14,6 +14,7 @@ mod function_state;
 mod limits;
 mod pattern;
 mod protect;
+mod push;
 mod raise;
 mod random;
 mod redis_api;

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use mlua::{Lua, LuaString, MultiValue, Table, Value};
 
-use super::Sha;
 use super::arguments::{Arguments, number_text};
 use super::raise::Raised;
 use super::sandbox::Shared;
+use super::{Sha, run};
 use crate::engine::VERSION;
 use crate::resolve::find;
 
@@ -49,9 +49,16 @@ pub(super) fn library(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<Table> {
     }
     add_log(lua, &redis)?;
     add_version(&redis)?;
-    let outside = || lua.create_function(|_, _: MultiValue| Err::<(), _>(not_running()));
-    redis.raw_set("call", outside()?)?;
-    redis.raw_set("pcall", outside()?)?;
+    let calling = Arc::clone(shared);
+    redis.raw_set(
+        "call",
+        lua.create_function(move |lua, values| run::call(lua, &values, &calling))?,
+    )?;
+    let calling = Arc::clone(shared);
+    redis.raw_set(
+        "pcall",
+        lua.create_function(move |lua, values| run::pcall(lua, &values, &calling))?,
+    )?;
     let checked = Arc::clone(shared);
     redis.raw_set(
         "acl_check_cmd",
@@ -82,7 +89,7 @@ pub(super) fn library(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<Table> {
     Ok(redis)
 }
 
-fn not_running() -> mlua::Error {
+pub(super) fn not_running() -> mlua::Error {
     error("redis.call/pcall can only be called inside a script invocation")
 }
 

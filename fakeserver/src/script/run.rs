@@ -1,17 +1,19 @@
 //! One run of a script.
 
-use std::cell::{Cell, RefCell};
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use mlua::{Lua, MultiValue, Table, Value};
+use mlua::{Lua, MultiValue, Value};
 
 use super::arguments::{as_number, number_text};
-use super::convert::{put_at, to_lua, to_reply};
+use super::convert::{to_lua, to_reply};
+use super::push;
 use super::raise::{IS_COUNTED, KILLED, Raised, failed};
 use super::sandbox::{Kind, Sandbox, Shared, unlimited};
 use super::{Script, ScriptFlag, ScriptFlags, Sha, redis_api};
 use crate::acl::{Context, Denied};
 use crate::command::{Caller, Flag, Row};
+use crate::config::Config;
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::resolve::{find, resolve};
@@ -172,46 +174,22 @@ impl Sandbox {
         let user = engine.restricted_user(invocation.session).cloned();
         self.shared.begin_for(user);
         let lua = &self.lua;
-        let words = |range: std::ops::Range<usize>| -> mlua::Result<Table> {
-            let table = lua.create_table_with_capacity(range.len(), 0)?;
-            let from = range.start;
-            for at in range {
-                let word = invocation.request.get(at).unwrap_or_default();
-                put_at(&table, at - from + 1, word)?;
-            }
-            Ok(table)
+        let words = |range: std::ops::Range<usize>| {
+            let words = range.map(|at| invocation.request.get(at).unwrap_or_default());
+            push::sequence(lua, words.map(push::bytes))
         };
         let first_arg = invocation.first_key + invocation.keys;
-        let keys = unlimited(lua, || words(invocation.first_key..first_arg))?;
-        let argv = unlimited(lua, || words(first_arg..invocation.request.len()))?;
-        let bridge = Bridge {
-            engine: RefCell::new(engine),
-            session: invocation.session,
-            request: invocation.request,
-            read_only: invocation.read_only || script.flags.has(ScriptFlag::NoWrites),
-            allow_oom: script.flags.has(ScriptFlag::AllowOom),
-            has_written: Cell::new(false),
-            shared: &self.shared,
-        };
-        let (ok, value) = lua.scope(|scope| {
-            let call = scope.create_function(|lua, values| {
-                if self.shared.is_interrupted.load(Relaxed) {
-                    let reason = bridge.look_up().map(|reason| lua.create_string(reason));
-                    return Ok(reason.transpose()?.map_or(Value::Nil, Value::String));
-                }
-                bridge.call(lua, &values)
-            })?;
-            let pcall = scope.create_function(|lua, values| bridge.pcall(lua, &values))?;
-            let is_function = self.kind == Kind::Functions;
-            self.run.call::<(bool, Value)>((
-                &*script.function,
-                call,
-                pcall,
-                keys,
-                argv,
-                is_function,
-            ))
+        let (keys, argv) = unlimited(lua, || -> mlua::Result<_> {
+            let keys = words(invocation.first_key..first_arg)?;
+            Ok((keys, words(first_arg..invocation.request.len())?))
         })?;
+        let is_function = self.kind == Kind::Functions;
+        let loan = Loan::new(&self.shared.seat, engine, script, invocation);
+        let result = self
+            .run
+            .call::<(bool, Value)>((&*script.function, keys, argv, is_function));
+        drop(loan);
+        let (ok, value) = result?;
         Ok(if ok {
             Outcome::Value(value)
         } else {
@@ -220,90 +198,161 @@ impl Sandbox {
     }
 }
 
+/// Where `redis.call` finds the engine while a script runs: functions of Lua's can hold nothing that is borrowed, and those that
+/// can are made anew for each script, which takes longer than most scripts do.
+#[derive(Debug, Default)]
+pub(super) struct Seat {
+    bridge: Option<Bridge>,
+    /// Stands in for the engine meanwhile.
+    substitute: Option<Box<Engine>>,
+}
+
+/// The engine in its seat, until this is dropped.
+struct Loan<'a> {
+    seat: &'a Mutex<Seat>,
+    engine: &'a mut Engine,
+}
+
+impl<'a> Loan<'a> {
+    fn new(
+        seat: &'a Mutex<Seat>,
+        engine: &'a mut Engine,
+        script: &Script,
+        invocation: &Invocation<'_>,
+    ) -> Loan<'a> {
+        let mut guard = lock(seat);
+        let mut lent = guard
+            .substitute
+            .take()
+            .unwrap_or_else(|| Box::new(Engine::new(Config::default(), engine.now)));
+        let is_tracking = engine.keyspace.caches.is_some();
+        std::mem::swap(engine, &mut lent);
+        guard.bridge = Some(Bridge {
+            engine: lent,
+            session: invocation.session,
+            request: is_tracking.then(|| invocation.request.clone()),
+            read_only: invocation.read_only || script.flags.has(ScriptFlag::NoWrites),
+            allow_oom: script.flags.has(ScriptFlag::AllowOom),
+            has_written: false,
+        });
+        drop(guard);
+        Loan { seat, engine }
+    }
+}
+
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        let mut seat = lock(self.seat);
+        if let Some(mut bridge) = seat.bridge.take() {
+            std::mem::swap(self.engine, &mut bridge.engine);
+            seat.substitute = Some(bridge.engine);
+        }
+    }
+}
+
+fn lock(seat: &Mutex<Seat>) -> MutexGuard<'_, Seat> {
+    seat.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What `redis.call` and `redis.pcall` reach while a script runs.
-struct Bridge<'a> {
-    engine: RefCell<&'a mut Engine>,
+#[derive(Debug)]
+struct Bridge {
+    engine: Box<Engine>,
     session: SessionId,
-    /// The request that runs the script.
-    request: &'a Request,
+    /// The request that runs the script, if somebody wants to know which keys were read.
+    request: Option<Request>,
     read_only: bool,
     allow_oom: bool,
     /// It has called a command that writes.
-    has_written: Cell<bool>,
-    shared: &'a Shared,
+    has_written: bool,
 }
 
-impl Bridge<'_> {
-    /// `redis.call(word ...)`: the command's reply; an error reply is raised.
-    fn call(&self, lua: &Lua, values: &MultiValue) -> mlua::Result<Value> {
-        match self.execute(values)? {
-            Reply::Error(error) => Err(Raised::Failed(error.to_bytes()).into()),
-            reply => unlimited(lua, || to_lua(lua, reply, self.shared.resp3.load(Relaxed))),
-        }
+/// `redis.call(word ...)`: the command's reply; an error reply is raised.
+pub(super) fn call(lua: &Lua, values: &MultiValue, shared: &Shared) -> mlua::Result<Value> {
+    match execute(values, shared)? {
+        Reply::Error(error) => Err(Raised::Failed(error.to_bytes()).into()),
+        reply => unlimited(lua, || to_lua(lua, reply, shared.resp3.load(Relaxed))),
     }
+}
 
-    /// `redis.pcall(word ...)`: the command's reply, be it an error.
-    fn pcall(&self, lua: &Lua, values: &MultiValue) -> mlua::Result<Value> {
-        let reply = match self.execute(values) {
-            Ok(reply) => reply,
-            Err(error) => match Raised::of(&error) {
-                raised @ (Raised::Reply(_) | Raised::Failed(_)) => return raised.into_value(lua),
-                _ => return Err(error),
-            },
-        };
-        match reply {
-            Reply::Error(error) => failed(lua, &error.to_bytes()).map(Value::Table),
-            reply => unlimited(lua, || to_lua(lua, reply, self.shared.resp3.load(Relaxed))),
-        }
+/// `redis.pcall(word ...)`: the command's reply, be it an error.
+pub(super) fn pcall(lua: &Lua, values: &MultiValue, shared: &Shared) -> mlua::Result<Value> {
+    if lock(&shared.seat).bridge.is_none() {
+        return Err(redis_api::not_running());
     }
+    let reply = match execute(values, shared) {
+        Ok(reply) => reply,
+        Err(error) => match Raised::of(&error) {
+            raised @ (Raised::Reply(_) | Raised::Failed(_)) => return raised.into_value(lua),
+            _ => return Err(error),
+        },
+    };
+    match reply {
+        Reply::Error(error) => failed(lua, &error.to_bytes()).map(Value::Table),
+        reply => unlimited(lua, || to_lua(lua, reply, shared.resp3.load(Relaxed))),
+    }
+}
 
-    /// What the script's hook calls now and then: why the script has to end, if it has to.
-    fn look_up(&self) -> Option<&'static [u8]> {
-        match self.engine.try_borrow_mut().ok()?.interrupt_script() {
+fn execute(values: &MultiValue, shared: &Shared) -> mlua::Result<Reply> {
+    let mut seat = lock(&shared.seat);
+    let Some(bridge) = &mut seat.bridge else {
+        return Err(redis_api::not_running());
+    };
+    // That it has been killed a script is told by the hook only.
+    if shared.spend(CALL_COST)?
+        && let Some(reason) = bridge.look_up()
+        && reason != KILLED
+    {
+        return Err(Raised::Fatal(reason.into()).into());
+    }
+    bridge.execute(&redis_api::words(values)?)
+}
+
+impl Shared {
+    /// What the script's hook asks now and then: why the script has to end, if it has to.
+    pub(super) fn look_up(&self) -> Option<&'static [u8]> {
+        lock(&self.seat).bridge.as_mut()?.look_up()
+    }
+}
+
+impl Bridge {
+    fn look_up(&mut self) -> Option<&'static [u8]> {
+        match self.engine.interrupt_script() {
             Verdict::GoOn => None,
             Verdict::Killed => Some(KILLED),
             Verdict::Ending => Some(ENDING),
         }
     }
 
-    fn execute(&self, values: &MultiValue) -> mlua::Result<Reply> {
-        // That it has been killed a script is told by the hook only.
-        if self.shared.spend(CALL_COST)?
-            && let Some(reason) = self.look_up()
-            && reason != KILLED
-        {
-            return Err(Raised::Fatal(reason.into()).into());
-        }
-        let request = redis_api::words(values)?;
-        let Ok(mut engine) = self.engine.try_borrow_mut() else {
-            return Err(redis_api::error("redis.call inside of redis.call"));
-        };
-        let row = match self.admit(&mut engine, &request) {
+    fn execute(&mut self, request: &Request) -> mlua::Result<Reply> {
+        let row = match self.admit(request) {
             Ok(row) => row,
             Err(error) => {
-                engine.stats.rejected(find(&request), &error);
+                self.engine.stats.rejected(find(request), &error);
                 return Err(Raised::Failed(error.to_bytes()).into());
             }
         };
+        let engine = &mut self.engine;
         if row.has(Flag::Write) {
-            self.has_written.set(true);
+            self.has_written = true;
             if let Some(running) = &mut engine.running {
                 running.has_written = true;
             }
         }
-        let reply = engine.call(self.session, row, &request, Caller::Script);
+        let reply = engine.call(self.session, row, request, Caller::Script);
         // What counts as read are the keys that the script was called with, whichever it has read.
-        if engine.keyspace.caches.is_some()
+        if let Some(request) = &self.request
             && row.has(Flag::ReadOnly)
-            && let Some(row) = find(self.request)
+            && let Some(row) = find(request)
         {
-            engine.remember_keys_of(self.session, row, self.request);
+            engine.remember_keys_of(self.session, row, request);
         }
         Ok(reply)
     }
 
     /// Whether the script may call a command now (script.c, `scriptCall`).
-    fn admit(&self, engine: &mut Engine, request: &Request) -> Result<&'static Row, CommandError> {
+    fn admit(&mut self, request: &Request) -> Result<&'static Row, CommandError> {
+        let engine = &mut self.engine;
         let row = resolve(request).map_err(|error| match error {
             CommandError::WrongArity(_) => {
                 CommandError::custom("ERR Wrong number of args calling Redis command from script")
@@ -333,7 +382,7 @@ impl Bridge<'_> {
             ));
         }
         // What has been begun is not ended halfway for want of replicas or memory.
-        if self.has_written.get() {
+        if self.has_written {
             return Ok(row);
         }
         if writes && engine.config.lacks_replicas() {

@@ -1,6 +1,6 @@
 -- What a script's environment needs of Lua itself: places where errors are caught, since an error that the server raises is
 -- not yet the value that a script has to see, and stand-ins for tables that scripts may not change.
-local raw_pcall, raw_xpcall, raw_resume, raw_type, unpack, handler, as_value, is_fatal, refuse, real, api, stand_ins = ...
+local raw_pcall, raw_xpcall, raw_resume, raw_type, unpack, handler, as_value, is_fatal, refuse, real, stand_ins = ...
 local select, getmetatable, tonumber = real.select, real.getmetatable, real.tonumber
 local string_sub, string_gsub = real.string.sub, real.string.gsub
 local raw_insert, raw_foreach, own_unpack = real.table.insert, real.table.foreach, real.unpack
@@ -169,9 +169,8 @@ local function main_of_function()
   return (script(given_keys, given_args))
 end
 
-local function run(function_of_script, call, pcall, keys, argv, is_function)
+local function run(function_of_script, keys, argv, is_function)
   script = function_of_script
-  api.call, api.pcall = call, pcall
   if is_function then
     given_keys, given_args = keys, argv
     return raw_xpcall(main_of_function, handler)

@@ -14,6 +14,7 @@ use super::protect::{
 };
 use super::raise::{KILLED, Raised, failed, library_error};
 use super::random::Lrand48;
+use super::run::Seat;
 use super::{bit, cjson, cmsgpack, limits, redis_api, strings, structs, walk};
 use crate::acl::User;
 use crate::clock::Timestamp;
@@ -59,13 +60,13 @@ pub(super) struct Shared {
     pub budget: AtomicU64,
     /// Bytes that the Lua state may hold, and each buffer of ours.
     pub memory_max: AtomicUsize,
-    /// `redis.call` is called by the hook, which has no other way to the engine.
-    pub is_interrupted: AtomicBool,
     /// The running script has been told that it is killed, and ends at its next line.
     pub is_killed: AtomicBool,
     /// While a library is loaded, by when that has to be done.
     pub load_until: Mutex<Option<(Arc<dyn Interlude>, Timestamp)>>,
     pub random: Arc<Lrand48>,
+    /// Where the engine is while a script runs.
+    pub seat: Mutex<Seat>,
     /// Whose permissions `redis.acl_check_cmd` tells; none if everybody has all.
     user: Mutex<Option<Arc<User>>>,
 }
@@ -116,7 +117,7 @@ impl Shared {
 pub(super) struct Sandbox {
     pub lua: Lua,
     pub kind: Kind,
-    /// `run(script, call, pcall, KEYS, ARGV, is_function)`: whether it succeeded, and its value or error.
+    /// `run(script, KEYS, ARGV, is_function)`: whether it succeeded, and its value or error.
     pub run: Function,
     /// `protected(function)`: as `pcall`, without a conversion of the error.
     pub protected: Function,
@@ -125,8 +126,6 @@ pub(super) struct Sandbox {
     pub stand_ins: Table,
     /// The metatables that scripts see of stand-ins that have one.
     pub metatables: Table,
-    /// The table `redis` behind its stand-in.
-    pub api: Table,
     pub shared: Arc<Shared>,
     /// Scripts since the collector was last given a step.
     since_step: AtomicUsize,
@@ -145,10 +144,10 @@ impl Sandbox {
             resp3: AtomicBool::new(false),
             budget: AtomicU64::new(u64::MAX),
             memory_max: AtomicUsize::new(BUFFER_MAX),
-            is_interrupted: AtomicBool::new(false),
             is_killed: AtomicBool::new(false),
             load_until: Mutex::new(None),
             random,
+            seat: Mutex::default(),
             user: Mutex::new(None),
         });
         walk::keep_next(&lua)?;
@@ -159,7 +158,6 @@ impl Sandbox {
             real.raw_set(name, Value::Nil)?;
         }
         add_libraries(&lua, &real, &shared)?;
-        let real_api: Table = real.raw_get("redis")?;
         let stand_ins = keep_stand_ins(&lua)?;
         let metatables = lua.create_table()?;
         let raw_unpack: Function = real.raw_get("unpack")?;
@@ -172,7 +170,7 @@ impl Sandbox {
             remove_from_functions(&real)?;
         }
         let globals = protect(&lua, &real, &stand_ins, &metatables)?;
-        limits::set(&lua, &shared, &real_api, config)?;
+        limits::set(&lua, &shared, config)?;
         Ok(Sandbox {
             since_step: AtomicUsize::new(0),
             lua,
@@ -182,7 +180,6 @@ impl Sandbox {
             globals,
             stand_ins,
             metatables,
-            api: real_api,
             shared,
         })
     }
@@ -206,7 +203,7 @@ impl Sandbox {
     /// Prepares for the next script.
     pub(super) fn reset(&self, config: &Config) -> mlua::Result<()> {
         if self.shared.is_killed.swap(false, Relaxed) {
-            limits::restore(&self.lua, &self.shared, &self.api)?;
+            limits::restore(&self.lua, &self.shared)?;
         }
         self.shared.resp3.store(false, Relaxed);
         let budget = match config.script_instructions_max {
@@ -296,7 +293,6 @@ fn add_catching(
     );
     let handler: Value = real.raw_get("__redis__err__handler")?;
     let resume: Value = real.raw_get::<Table>("coroutine")?.raw_get("resume")?;
-    let api: Table = real.raw_get("redis")?;
     lua.load(include_str!("sandbox.lua"))
         .set_name("=sandbox")
         .call((
@@ -310,7 +306,6 @@ fn add_catching(
             is_fatal,
             refusals(lua)?,
             real,
-            api,
             stand_ins,
         ))
 }

@@ -1,15 +1,14 @@
 //! JSON to Lua values.
 //!
-//! What a table holds is gathered in Rust until its end and goes to Lua at one blow, as most of the time here is what a single
-//! visit to Lua costs.
+//! What a table holds is gathered in Rust until its end, so that it gets all of it at one blow.
 
-use std::borrow::Cow;
 use std::vec::Drain;
 
-use mlua::{Either, IntoLua, Lua, Table, Value};
+use mlua::{IntoLua, Lua, Table, Value};
 
 use super::Settings;
 use super::lex::{Lexer, Text, Token};
+use crate::script::push::{self, Pushed};
 use crate::script::raise::library_error;
 
 /// Slots of Lua's stack, of which 7.0.15 needs some for each level, whatever the setting.
@@ -22,48 +21,34 @@ const GATHERED_MAX: usize = 16_384;
 /// What waits for the end of its table.
 enum Item<'a> {
     Text(Text<'a>),
-    Value(Value),
+    Number(f64),
+    Boolean(bool),
+    Null,
+    Table(Table),
 }
 
 impl Item<'_> {
-    fn is_held(&self) -> bool {
-        matches!(self, Item::Value(Value::Table(_)))
-    }
-
     fn text(&self) -> &[u8] {
         match self {
             Item::Text(Text::Str(text)) => text.as_bytes(),
             Item::Text(Text::Bytes(bytes)) => bytes,
             Item::Text(Text::Resolved(text)) => text,
-            Item::Value(_) => b"",
+            _ => b"",
         }
-    }
-}
-
-/// What an item is to Lua: text that Rust can have as such becomes no value that Rust holds first, which would be much of the
-/// time here.
-type Pushed<'a> = Either<&'a str, Either<String, Either<Bytes<'a>, Value>>>;
-
-struct Bytes<'a>(Cow<'a, [u8]>);
-
-impl IntoLua for Bytes<'_> {
-    fn into_lua(self, lua: &Lua) -> mlua::Result<Value> {
-        lua.create_string(self.0).map(Value::String)
     }
 }
 
 impl<'a> From<Item<'a>> for Pushed<'a> {
     fn from(item: Item<'a>) -> Pushed<'a> {
-        let bytes = match item {
-            Item::Text(Text::Str(text)) => return Either::Left(text),
-            Item::Value(value) => return Either::Right(Either::Right(Either::Right(value))),
-            Item::Text(Text::Bytes(bytes)) => Cow::Borrowed(bytes),
-            Item::Text(Text::Resolved(text)) => match String::from_utf8(text) {
-                Ok(text) => return Either::Right(Either::Left(text)),
-                Err(error) => Cow::Owned(error.into_bytes()),
-            },
-        };
-        Either::Right(Either::Right(Either::Left(Bytes(bytes))))
+        match item {
+            Item::Text(Text::Str(text)) => push::text(text),
+            Item::Text(Text::Bytes(bytes)) => push::bytes(bytes),
+            Item::Text(Text::Resolved(text)) => push::owned(text),
+            Item::Number(n) => push::value(Value::Number(n)),
+            Item::Boolean(is_true) => push::value(Value::Boolean(is_true)),
+            Item::Null => push::value(Value::NULL),
+            Item::Table(table) => push::value(Value::Table(table)),
+        }
     }
 }
 
@@ -170,9 +155,9 @@ impl<'a> Decoder<'a> {
                     }
                 }
                 Token::String(text) => self.items.push(Item::Text(text)),
-                Token::Number(n) => self.items.push(Item::Value(Value::Number(n))),
-                Token::Boolean(is_true) => self.items.push(Item::Value(Value::Boolean(is_true))),
-                Token::Null => self.items.push(Item::Value(Value::NULL)),
+                Token::Number(n) => self.items.push(Item::Number(n)),
+                Token::Boolean(is_true) => self.items.push(Item::Boolean(is_true)),
+                Token::Null => self.items.push(Item::Null),
                 other => return Err(self.unexpected("value", &other)),
             }
             match self.after_value()? {
@@ -254,7 +239,7 @@ impl<'a> Decoder<'a> {
             }
             _ => self.make(open)?,
         };
-        self.items.push(Item::Value(Value::Table(table)));
+        self.items.push(Item::Table(table));
         self.held += 1;
         Ok(())
     }
@@ -266,16 +251,7 @@ impl<'a> Decoder<'a> {
         if open.is_object {
             return self.lua.create_table_from(Pairs::new(items));
         }
-        let len = items.len();
-        // An array that grew by itself would have room for a power of two.
-        let spare = if len == 0 {
-            0
-        } else {
-            len.next_power_of_two() - len
-        };
-        let spare = std::iter::repeat_n(Value::Nil, spare).map(Item::Value);
-        self.lua
-            .create_sequence_from(items.chain(spare).map(Pushed::from))
+        push::sequence(self.lua, items.map(Pushed::from))
     }
 
     /// Moves a table's items, from its first on, to Lua one by one.
@@ -336,5 +312,6 @@ impl<'a> Decoder<'a> {
 }
 
 fn held(items: &[Item<'_>]) -> usize {
-    items.iter().filter(|item| item.is_held()).count()
+    let is_held = |item: &&Item<'_>| matches!(item, Item::Table(_));
+    items.iter().filter(is_held).count()
 }
