@@ -23,7 +23,7 @@ const NESTED_MAX: usize = 128;
 /// A command's reply as a script sees it.
 pub(super) fn to_lua(lua: &Lua, reply: Reply, resp3: bool) -> mlua::Result<Value> {
     match reply {
-        Reply::Simple(text) => field(lua, "ok", LuaString::wrap(text.as_bytes())),
+        Reply::Simple(text) => field(lua, "ok", push::bytes(text.as_bytes())),
         Reply::Error(error) => field(lua, "err", LuaString::wrap(error.to_bytes())),
         Reply::Integer(n) => Ok(Value::Number(n as f64)),
         Reply::Bulk(bytes) => string(lua, &bytes),
@@ -81,9 +81,7 @@ fn string(lua: &Lua, bytes: &[u8]) -> mlua::Result<Value> {
 }
 
 fn field(lua: &Lua, name: &str, value: impl IntoLua) -> mlua::Result<Value> {
-    let table = lua.create_table_with_capacity(0, 1)?;
-    table.raw_set(name, value)?;
-    Ok(Value::Table(table))
+    lua.create_table_from([(name, value)]).map(Value::Table)
 }
 
 fn sequence(lua: &Lua, items: Vec<Reply>, resp3: bool) -> mlua::Result<Value> {

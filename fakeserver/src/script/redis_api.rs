@@ -11,6 +11,7 @@ use super::sandbox::Shared;
 use super::{Sha, run};
 use crate::engine::VERSION;
 use crate::resolve::find;
+use crate::wire::Request;
 
 /// Levels of the log.
 const LEVELS: [(&str, i32); 4] = [
@@ -205,7 +206,8 @@ fn setresp(lua: &Lua, values: MultiValue, shared: &Shared) -> mlua::Result<()> {
 
 /// `redis.acl_check_cmd(word ...)`: whether the script's user may run the command. Errors: there is no such command.
 fn acl_check_cmd(values: &MultiValue, shared: &Shared) -> mlua::Result<bool> {
-    let request = words(values)?;
+    let mut request = Request::default();
+    put_words(values, &mut request)?;
     let Some(row) = find(&request) else {
         return Err(error("Invalid command passed to redis.acl_check_cmd()"));
     };
@@ -213,14 +215,13 @@ fn acl_check_cmd(values: &MultiValue, shared: &Shared) -> mlua::Result<bool> {
     Ok(user.is_none_or(|user| user.check(row, &request).is_ok()))
 }
 
-/// The words of a command from the arguments of `redis.call`. Errors: none at all; one that is neither text nor number.
-pub(super) fn words(values: &MultiValue) -> mlua::Result<crate::wire::Request> {
+/// Appends the words of a command from the arguments of `redis.call`. Errors: none at all; one that is neither text nor number.
+pub(super) fn put_words(values: &MultiValue, request: &mut Request) -> mlua::Result<()> {
     if values.is_empty() {
         return Err(error(
             "Please specify at least one argument for this redis lib call",
         ));
     }
-    let mut request = crate::wire::Request::default();
     for value in values {
         match value {
             Value::String(text) => request.push(&text.as_bytes()),
@@ -233,7 +234,7 @@ pub(super) fn words(values: &MultiValue) -> mlua::Result<crate::wire::Request> {
             }
         }
     }
-    Ok(request)
+    Ok(())
 }
 
 /// A number as an argument of a command, `%.17g`.

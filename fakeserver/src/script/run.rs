@@ -205,6 +205,8 @@ pub(super) struct Seat {
     bridge: Option<Bridge>,
     /// Stands in for the engine meanwhile.
     substitute: Option<Box<Engine>>,
+    /// Room for the words of a command.
+    room: Request,
 }
 
 /// The engine in its seat, until this is dropped.
@@ -268,34 +270,39 @@ struct Bridge {
 }
 
 /// `redis.call(word ...)`: the command's reply; an error reply is raised.
-pub(super) fn call(lua: &Lua, values: &MultiValue, shared: &Shared) -> mlua::Result<Value> {
-    match execute(values, shared)? {
+pub(super) fn call(lua: &Lua, words: &MultiValue, shared: &Shared) -> mlua::Result<Value> {
+    match execute(words, shared)? {
         Reply::Error(error) => Err(Raised::Failed(error.to_bytes()).into()),
-        reply => unlimited(lua, || to_lua(lua, reply, shared.resp3.load(Relaxed))),
+        reply => reply_value(lua, reply, shared),
     }
 }
 
 /// `redis.pcall(word ...)`: the command's reply, be it an error.
-pub(super) fn pcall(lua: &Lua, values: &MultiValue, shared: &Shared) -> mlua::Result<Value> {
+pub(super) fn pcall(lua: &Lua, words: &MultiValue, shared: &Shared) -> mlua::Result<Value> {
     if lock(&shared.seat).bridge.is_none() {
         return Err(redis_api::not_running());
     }
-    let reply = match execute(values, shared) {
-        Ok(reply) => reply,
+    match execute(words, shared) {
+        Ok(Reply::Error(error)) => failed(lua, &error.to_bytes()).map(Value::Table),
+        Ok(reply) => reply_value(lua, reply, shared),
         Err(error) => match Raised::of(&error) {
-            raised @ (Raised::Reply(_) | Raised::Failed(_)) => return raised.into_value(lua),
-            _ => return Err(error),
+            raised @ (Raised::Reply(_) | Raised::Failed(_)) => raised.into_value(lua),
+            _ => Err(error),
         },
-    };
+    }
+}
+
+fn reply_value(lua: &Lua, reply: Reply, shared: &Shared) -> mlua::Result<Value> {
     match reply {
-        Reply::Error(error) => failed(lua, &error.to_bytes()).map(Value::Table),
+        Reply::Integer(n) => Ok(Value::Number(n as f64)),
         reply => unlimited(lua, || to_lua(lua, reply, shared.resp3.load(Relaxed))),
     }
 }
 
-fn execute(values: &MultiValue, shared: &Shared) -> mlua::Result<Reply> {
+fn execute(words: &MultiValue, shared: &Shared) -> mlua::Result<Reply> {
     let mut seat = lock(&shared.seat);
-    let Some(bridge) = &mut seat.bridge else {
+    let Seat { bridge, room, .. } = &mut *seat;
+    let Some(bridge) = bridge else {
         return Err(redis_api::not_running());
     };
     // That it has been killed a script is told by the hook only.
@@ -305,7 +312,9 @@ fn execute(values: &MultiValue, shared: &Shared) -> mlua::Result<Reply> {
     {
         return Err(Raised::Fatal(reason.into()).into());
     }
-    bridge.execute(&redis_api::words(values)?)
+    room.clear();
+    redis_api::put_words(words, room)?;
+    bridge.execute(room)
 }
 
 impl Shared {

@@ -170,7 +170,7 @@ impl<'a> Decoder<'a> {
     /// Opens a table and reads on to its first value; if it has none it is closed again.
     fn begin(&mut self, token: &Token<'_>) -> mlua::Result<Option<Token<'a>>> {
         let (depth, at) = (self.open.len() + 1, self.lexer.at);
-        let is_object = *token == Token::ObjectBegin;
+        let is_object = matches!(token, Token::ObjectBegin);
         // The text itself is one more, and the value that comes next.
         let slots = self.slots + if is_object { 4 } else { 3 };
         if depth > self.depth_max || slots > SLOTS_MAX {

@@ -2,8 +2,11 @@
 
 use super::InvalidNumbers;
 
+/// Bytes of a string that are looked at one by one.
+const SHORT: usize = 16;
+
 /// One token.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) enum Token<'a> {
     ObjectBegin,
     ObjectEnd,
@@ -20,7 +23,7 @@ pub(super) enum Token<'a> {
 }
 
 /// A string without its quotes, its escapes resolved.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) enum Text<'a> {
     /// As it stands in a document that is valid UTF-8.
     Str(&'a str),
@@ -195,7 +198,15 @@ impl<'a> Lexer<'a> {
     /// Goes to the next byte of a string that means something.
     fn skip_plain(&mut self) {
         let rest = self.rest();
-        self.at += memchr::memchr3(b'"', b'\\', 0, rest).unwrap_or(rest.len());
+        let is_plain = |byte: &u8| !matches!(byte, b'"' | b'\\' | 0);
+        // Most strings are too short to be worth the start of a wide search.
+        let short = rest.iter().take(SHORT).take_while(|byte| is_plain(byte));
+        let mut len = short.count();
+        if len == SHORT {
+            let rest = rest.get(SHORT..).unwrap_or_default();
+            len += memchr::memchr3(b'"', b'\\', 0, rest).unwrap_or(rest.len());
+        }
+        self.at += len;
     }
 
     fn escape(&mut self, resolved: &mut Vec<u8>) -> Result<(), &'static str> {
