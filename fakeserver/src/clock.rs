@@ -127,7 +127,31 @@ impl Clock {
     }
 }
 
-/// The only place that looks at the machine's clock.
+/// Time that something outside may take: it passes whatever a server's clock shows.
+#[cfg(feature = "net")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Countdown {
+    since: std::time::Instant,
+    of: Duration,
+}
+
+#[cfg(feature = "net")]
+impl Countdown {
+    /// Begins.
+    pub(crate) fn of(of: Duration) -> Countdown {
+        Countdown {
+            since: std::time::Instant::now(),
+            of,
+        }
+    }
+
+    /// What is left of it.
+    pub(crate) fn left(self) -> Duration {
+        self.of.saturating_sub(self.since.elapsed())
+    }
+}
+
+/// The only place that looks at the machine's clock for the time of day.
 fn wall_clock() -> Timestamp {
     let since_epoch = SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -20,6 +20,7 @@ use crate::eviction::EvictionPool;
 use crate::faults::Control;
 use crate::keyspace::{DbIndex, Keyspace};
 use crate::latency_events::LatencyEvents;
+use crate::links::Links;
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
 use crate::reply_buffer::ReplyBuffer;
@@ -74,6 +75,7 @@ pub struct Engine {
     /// When idle clients are looked for next.
     idle_check_at: Option<Timestamp>,
     pub(crate) saving: Saving,
+    pub(crate) links: Links,
     /// `SHUTDOWN` was called.
     pub(crate) shutdown: bool,
     /// How many connections were closed on a client's order, ever; a driver sees from it that it has some to close.
@@ -155,6 +157,7 @@ impl Engine {
                 at: now.seconds(),
                 ..Saving::default()
             },
+            links: Links::default(),
             shutdown: false,
             hang_ups: 0,
             ready: BTreeSet::new(),
@@ -332,6 +335,7 @@ impl Engine {
             self.pause.end(),
             self.idle_check_at,
             self.caches_check_at(),
+            self.links.next_close(),
         ]
         .into_iter()
         .flatten()
@@ -360,6 +364,7 @@ impl Engine {
             self.keyspace.remove_due(EXPIRE_SLICE);
         }
         self.check_caches();
+        self.links.close_idle(now);
         self.after_command();
         self.run_resumed();
     }

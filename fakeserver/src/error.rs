@@ -219,6 +219,9 @@ pub enum CommandError {
     /// A connection beyond `maxclients`.
     #[error("ERR max number of clients reached")]
     MaxClients,
+    /// `MIGRATE` with `KEYS` and a key.
+    #[error("ERR When using MIGRATE KEYS option, the key argument must be set to the empty string")]
+    MigrateKeyBesideKeys,
     /// `MULTI` inside of a transaction.
     #[error("ERR MULTI calls can not be nested")]
     MultiNested,

@@ -29,6 +29,8 @@ mod blocking;
 mod calls;
 mod client_caches;
 mod control;
+#[cfg(feature = "net")]
+mod dial;
 mod dispatch;
 mod driving;
 mod dump;
@@ -38,6 +40,7 @@ mod faults;
 #[cfg(any(feature = "explore", feature = "sweep"))]
 mod footprint;
 mod latency_events;
+mod links;
 #[cfg(feature = "mutants")]
 pub mod mutant;
 #[cfg(feature = "net")]

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::clock::{Clock, Timestamp};
 use crate::engine::Engine;
 use crate::error::CommandError;
+use crate::links::{Link, LinkError, Patience, Place};
 use crate::session::{SessionId, Silence};
 
 /// Which family of commands a script belongs to: each has a command of its own to kill it.
@@ -77,6 +78,9 @@ pub(crate) trait Interlude: fmt::Debug + Send + Sync {
 
     /// Whether the driver itself is to end, and waits for the script only.
     fn is_ending(&self) -> bool;
+
+    /// Opens a connection to another server.
+    fn dial(&self, place: &Place, patience: &Patience<'_>) -> Result<Box<dyn Link>, LinkError>;
 
     /// The clock behind all this, for whoever moves it.
     fn clock(&self) -> &Clock;

@@ -155,6 +155,7 @@ mod listener {
     use tokio::sync::Notify;
 
     use super::{Builder, Server};
+    use crate::dial::dial;
     use crate::engine::Engine;
     use crate::net::{Bell, Driver};
     use crate::shared::Shared;
@@ -296,6 +297,7 @@ mod listener {
             self.config.port = address.port();
             let password = String::from_utf8_lossy(&self.config.requirepass).into_owned();
             let shared = Shared::new(Engine::new(self.config, self.clock.now()), self.clock);
+            shared.dial_by(dial);
             let driver = Driver::new(listener)?;
             let bell = Arc::clone(driver.bell());
             let ended = Arc::new(Notify::new());

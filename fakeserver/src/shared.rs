@@ -11,6 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use crate::clock::{Clock, Timestamp};
 use crate::config::Config;
 use crate::engine::{Engine, Peer};
+use crate::links::{Link, LinkError, Patience, Place};
 use crate::running::Interlude;
 use crate::session::SessionId;
 
@@ -26,6 +27,9 @@ pub(crate) struct Aside {
     pub run: fn(),
 }
 
+/// Opens a connection to another server.
+pub(crate) type Dial = fn(&Place, &Patience<'_>) -> Result<Box<dyn Link>, LinkError>;
+
 /// An engine that several drivers and the test share.
 pub(crate) struct Shared {
     seat: Mutex<Seat>,
@@ -40,6 +44,8 @@ pub(crate) struct Shared {
     clock: Clock,
     /// What the driver's thread does meanwhile; see [`Shared::step_aside_by`].
     aside: Mutex<Option<Aside>>,
+    /// How connections to other servers are opened, if they can be.
+    dial: Mutex<Option<Dial>>,
     is_ending: AtomicBool,
 }
 
@@ -79,6 +85,7 @@ impl Shared {
                 timer_at: AtomicI64::new(i64::MIN),
                 clock,
                 aside: Mutex::new(None),
+                dial: Mutex::new(None),
                 is_ending: AtomicBool::new(false),
             }
         })
@@ -168,6 +175,12 @@ impl Shared {
         // A clock that stands still does not come there by itself.
         (micros == 0 || !self.clock.is_frozen())
             .then(|| std::time::Duration::from_micros(micros as u64))
+    }
+
+    /// How connections to other servers are opened; without it there is no way to them.
+    #[cfg(feature = "net")]
+    pub(crate) fn dial_by(&self, dial: Dial) {
+        *lock(&self.dial) = Some(dial);
     }
 
     /// Ends the script under way, if there is one: nobody will be there for its reply.
@@ -340,6 +353,11 @@ impl Interlude for Shared {
 
     fn is_ending(&self) -> bool {
         self.is_ending.load(Relaxed)
+    }
+
+    fn dial(&self, place: &Place, patience: &Patience<'_>) -> Result<Box<dyn Link>, LinkError> {
+        let dial = *lock(&self.dial);
+        dial.map_or(Err(LinkError::NoWay), |dial| dial(place, patience))
     }
 
     fn clock(&self) -> &Clock {

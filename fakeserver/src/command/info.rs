@@ -280,10 +280,9 @@ fn stats(lines: &mut Lines, engine: &Engine) {
     lines.line("pubsub_channels", topics(Topic::Channel));
     lines.line("pubsub_patterns", topics(Topic::Pattern));
     lines.line("pubsubshard_channels", topics(Topic::Shard));
+    lines.zeros(&["latest_fork_usec", "total_forks"]);
+    lines.line("migrate_cached_sockets", engine.links.len());
     lines.zeros(&[
-        "latest_fork_usec",
-        "total_forks",
-        "migrate_cached_sockets",
         "slave_expires_tracked_keys",
         "active_defrag_hits",
         "active_defrag_misses",

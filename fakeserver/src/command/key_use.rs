@@ -88,6 +88,8 @@ pub(super) fn key_flags(
         .into_iter()
         .flatten()
         .filter_map(|flag| flag.as_str()?.strip_prefix('+'))
+        // That is said of the spec; the keys come from the command's own function then, which tells the rest.
+        .filter(|flag| *flag != "incomplete")
         .collect();
     if names.contains(&"variable_flags") {
         return variable_flags(row, request).to_vec();

@@ -46,6 +46,7 @@ mod list;
 mod list_blocking;
 mod list_pop;
 mod memory;
+mod migrate;
 mod object;
 mod parameter;
 mod parameter_value;
@@ -111,6 +112,7 @@ const TABLE: &[Family] = &[
     list::FAMILY,
     list_blocking::FAMILY,
     list_pop::FAMILY,
+    migrate::FAMILY,
     object::FAMILY,
     pubsub::FAMILY,
     scan::FAMILY,

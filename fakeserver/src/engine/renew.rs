@@ -28,6 +28,7 @@ impl Engine {
             sleep,
             idle_check_at,
             saving,
+            links,
             shutdown,
             hang_ups,
             ready,
@@ -64,6 +65,7 @@ impl Engine {
             at: now.seconds(),
             ..Saving::default()
         };
+        *links = Links::default();
         *shutdown = false;
         *hang_ups = 0;
         ready.clear();
