@@ -124,7 +124,7 @@ impl Link for Socket {
     }
 
     fn receive_line(&mut self, patience: &Patience<'_>) -> Result<Vec<u8>, LinkError> {
-        let wait = Wait::new(patience.timeout, patience);
+        let mut wait = Wait::new(patience.timeout, patience);
         loop {
             if let Some(mut line) = self.take_line() {
                 if line.is_empty() {
@@ -142,9 +142,12 @@ impl Link for Socket {
             let read = set.and_then(|()| self.stream.read(&mut room));
             match progress(read)? {
                 Some(0) => return Err(LinkError::Closed),
-                len => self
-                    .received
-                    .extend_from_slice(&room[..len.unwrap_or_default()]),
+                Some(len) => {
+                    self.received.extend_from_slice(&room[..len]);
+                    // Each byte may take that long (`syncReadLine`).
+                    wait = Wait::new(patience.timeout, patience);
+                }
+                None => {}
             }
         }
     }

@@ -199,6 +199,8 @@ fn shown(node: &Node) -> String {
         nodes.collect::<Vec<_>>().join(between)
     };
     let value = match &node.kind {
+        // The empty word of MIGRATE.
+        Kind::Token if node.token.as_deref() == Some("") => "\"\"".to_owned(),
         Kind::Token => String::new(),
         Kind::Key | Kind::Number | Kind::Text => node.name.clone(),
         Kind::OneOf(branches) => list(branches, "|"),

@@ -70,6 +70,9 @@ pub(super) const FORMS: &[Form] = &[
     form("EXPIREAT", "key at [NX | XX | GT | LT]"),
     form("EXPIRETIME", "key").order(Near(SECONDS)),
     form("KEYS", "pattern").order(Set),
+    // There is no way to a port below 0.
+    form("MIGRATE", "127.0.0.1 -1 (key | newkey) db 10 [COPY] [REPLACE] [AUTH value | AUTH2 value value]").rare(),
+    form("MIGRATE", "127.0.0.1 -1 nothing db 10 [COPY] [REPLACE] KEYS {newkey}").rare(),
     form("MOVE", "key db"),
     form("OBJECT ENCODING", "key"),
     form("OBJECT FREQ", "key").fails(),

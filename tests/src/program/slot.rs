@@ -104,6 +104,7 @@ pub(super) fn words(slot: &str) -> Option<&'static [&'static [u8]]> {
         "name" => &[b"conn", b"other", b"", b"a b"],
         "newkey" => NEW,
         "nosort-by" => &[b"nosort"],
+        "nothing" => &[b""],
         "number" => &[b"n0", b"n1"],
         "offset" => &[b"0", b"1", b"3", b"7", b"8", b"17"],
         "payload" => PAYLOADS,
