@@ -142,13 +142,12 @@ impl<'a> Task<'a> {
             timeout: self.timeout,
             driver: &*driver,
         };
-        let mut kept = match engine.links.take(&self.place) {
-            Some(kept) => kept,
-            None => {
-                engine.links.make_room(&mut engine.rng);
-                let link = driver.dial(&self.place, &patience).map_err(failure)?;
-                Kept::new(link)
-            }
+        let mut kept = if let Some(kept) = engine.links.take(&self.place) {
+            kept
+        } else {
+            engine.links.make_room(&mut engine.rng);
+            let link = driver.dial(&self.place, &patience).map_err(failure)?;
+            Kept::new(link)
         };
         for chunk in self.requests(engine, kept.db).chunks(CHUNK_LEN) {
             kept.link.send(chunk, &patience).map_err(failure)?;

@@ -553,6 +553,15 @@ mod tests {
         assert!(!of(&["SORT", "l", "BY", "nosort", "GET", "#"]).conflicts(&set));
     }
 
+    #[test]
+    fn a_key_that_goes_to_another_server_touches_everything() {
+        let session = SessionState::default();
+        let of = |words: &[&str]| footprint(&session, words);
+        let migrate = of(&["MIGRATE", "localhost", "6379", "k", "0", "100"]);
+        assert!(migrate.conflicts(&of(&["GET", "other"])));
+        assert!(migrate.conflicts(&migrate));
+    }
+
     #[cfg(feature = "explore")]
     #[test]
     fn who_waits_or_listens_makes_other_commands_dependent() {
