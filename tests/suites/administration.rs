@@ -6,13 +6,15 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use fakeserver::Server;
 use fakeserver::clock::Clock;
+use fakeserver::config::Permission;
+use fakeserver::{Config, Server};
 use serde_json::Value;
 use tests::frame::Frame;
 use tests::json::to_json;
+use tests::local::LocalServer;
 use tests::raw::{PATIENCE, Raw, Received};
-use tests::server::{Backend, Kind};
+use tests::server::{Backend, Kind, real_url};
 
 fn call(raw: &mut Raw, request: &str) -> String {
     let words: Vec<&str> = request.split(' ').collect();
@@ -101,6 +103,58 @@ fn shutdown_ends_the_fake_in_each_form() {
         let ended = async { tokio::time::timeout(PATIENCE, server.until_shutdown()).await };
         assert!(runtime.block_on(ended).is_ok(), "{options:?}");
     }
+}
+
+/// A server that a test may end: the fake, or a redis-server of its own where there is one.
+fn mortals() -> Vec<(u16, Box<dyn std::any::Any>)> {
+    let allowed = Config {
+        enable_debug_command: Permission::Yes,
+        ..Config::default()
+    };
+    let fake = Server::builder().config(allowed).start();
+    let mut mortals: Vec<(u16, Box<dyn std::any::Any>)> = vec![(fake.port(), Box::new(fake))];
+    if real_url().is_some()
+        && let Some(real) = LocalServer::start(&["--save", "", "--enable-debug-command", "yes"])
+    {
+        let port = real.url().rsplit(':').next().unwrap().parse().unwrap();
+        mortals.push((port, Box::new(real)));
+    }
+    mortals
+}
+
+#[test]
+fn debug_ends_the_server_as_a_crash_does() {
+    for request in [
+        "DEBUG SEGFAULT",
+        "DEBUG PANIC",
+        "DEBUG ASSERT",
+        "DEBUG OOM",
+        "DEBUG segfault x y",
+    ] {
+        for (port, _server) in mortals() {
+            let connect = || Raw::tcp(("127.0.0.1", port));
+            let (mut raw, mut other) = (connect().unwrap(), connect().unwrap());
+            assert_eq!(call(&mut other, "PING"), "+PONG");
+            assert_eq!(call(&mut raw, "MULTI"), "+OK");
+            assert_eq!(call(&mut raw, request), "+QUEUED");
+            raw.request(&["EXEC"]);
+            for raw in [&mut raw, &mut other] {
+                assert_eq!(raw.receive(PATIENCE), Received::Closed, "{request}");
+            }
+            let until = Instant::now() + PATIENCE;
+            while connect().is_ok() {
+                assert!(Instant::now() < until, "{request}: it goes on");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+}
+
+#[test]
+fn debug_matches_random_texts() {
+    let backend = Backend::start(Kind::Memory);
+    let reply = call(&mut backend.raw(), "DEBUG STRINGMATCH-TEST");
+    assert_eq!(reply, "+Apparently Redis did not crash: test passed");
 }
 
 #[test]

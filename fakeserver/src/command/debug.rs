@@ -8,14 +8,18 @@ use super::{Args, CommandResult, ControlCall, Words};
 use crate::config::Config;
 use crate::error::CommandError;
 use crate::keyspace::{Typed, Value};
-use crate::session::Session;
-use crate::value::{Blob, StringValue, number};
+use crate::session::{Session, Silence};
+use crate::value::{Blob, StringValue, glob, number};
 use crate::wire::{Protocol, Reply};
 
 /// Keys that one DEBUG POPULATE makes at most: Redis has no bound, memory has.
 const POPULATE_MAX: i64 = 10_000_000;
 /// Bytes of a value that DEBUG POPULATE makes at most, as for any string.
 const POPULATE_SIZE_MAX: i64 = 512 * 1024 * 1024;
+/// Texts that DEBUG STRINGMATCH-TEST matches; Redis goes on for ten million.
+const MATCHES: usize = 100_000;
+/// Bytes of such a text and of its pattern, less one.
+const MATCHED_LEN: usize = 32;
 /// Sizes of redis-server's structures on a 64-bit machine.
 const STRUCTURE_SIZES: &str =
     "bits:64 robj:16 dictentry:24 sdshdr5:1 sdshdr8:3 sdshdr16:5 sdshdr32:9 sdshdr64:17 ";
@@ -38,6 +42,10 @@ pub(super) fn debug(call: &mut ControlCall<'_>) -> CommandResult {
         )
         | (b"CHANGE-REPL-ID" | b"LOADAOF", 0)
         | (b"REPLICATE", 1..) => Ok(Reply::OK),
+        (b"ASSERT" | b"OOM" | b"PANIC" | b"SEGFAULT", _) => crash(call),
+        (b"CLUSTERLINK", 3) if args.keyword("KILL") => Err(CommandError::custom(
+            "ERR Debug option only available for cluster mode enabled setup!",
+        )),
         (b"CLIENT-EVICTION", 0) => Err(CommandError::custom("ERR maxmemory-clients is disabled.")),
         (b"CONFIG-REWRITE-FORCE-ALL", 0) => Err(CommandError::custom(
             "ERR CONFIG-REWRITE-FORCE-ALL failed: Bad address",
@@ -70,9 +78,36 @@ pub(super) fn debug(call: &mut ControlCall<'_>) -> CommandResult {
             Ok(Reply::OK)
         }
         (b"SLEEP", 1) => sleep(call, args.next()?),
+        (b"STRINGMATCH-TEST", 0) => Ok(stringmatch_test(call)),
         (b"STRUCTSIZE", 0) => Ok(Reply::bulk(STRUCTURE_SIZES)),
         _ => Err(subcommand_syntax(call)),
     }
+}
+
+/// Ends the server without a word to anybody, which is all that its clients see of a crash.
+fn crash(call: &mut ControlCall<'_>) -> CommandResult {
+    call.engine.shutdown = true;
+    call.engine.hang_up(call.session);
+    if let Some(session) = call.engine.sessions.get_mut(&call.session) {
+        session.silence = Silence::Off;
+    }
+    // Nobody is answered this, but a script or a transaction goes no further with it than with any error.
+    Err(CommandError::custom("ERR the server has ended"))
+}
+
+/// `DEBUG STRINGMATCH-TEST`: matches random texts with random patterns; replies that it has come to an end.
+fn stringmatch_test(call: &mut ControlCall<'_>) -> Reply {
+    let rng = &mut call.engine.rng;
+    let mut text = || -> Vec<u8> {
+        (0..rng.usize(..MATCHED_LEN))
+            .map(|_| rng.u8(..128))
+            .collect()
+    };
+    for _ in 0..MATCHES {
+        let (pattern, text) = (text(), text());
+        glob::matches(&pattern, &text, false);
+    }
+    Reply::simple("Apparently Redis did not crash: test passed")
 }
 
 /// A number that is not 0; what is no number is 0.
