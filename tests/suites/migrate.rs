@@ -162,6 +162,22 @@ const VALUES: &[&str] = &[
 const CHANGES_ENCODING: &str = "hll";
 
 #[test]
+fn a_script_that_does_not_hold_is_noticed() {
+    for wrong in [
+        "a> MIGRATE 127.0.0.1 PORT k 0 5000 -> +NOKEY",
+        "a> MIGRATE 127.0.0.1 PORT k 0 5000 COPY -> +OK\na> GET k -> $-1",
+        "a> MIGRATE 127.0.0.1 PORT k 0 5000 -> +OK\nb> GET k -> $1 w",
+    ] {
+        let run = || {
+            let mut pair = Pair::new(End::fake(), End::fake());
+            pair.check("a> SET k v -> +OK");
+            pair.check(wrong);
+        };
+        assert!(std::panic::catch_unwind(run).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn values_of_all_types_arrive_as_they_were() {
     Pair::each(|pair| {
         for request in VALUES {

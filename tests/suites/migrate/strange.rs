@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fakeserver::Server;
-use tests::raw::Raw;
+use tests::raw::{Raw, Received};
 
 use crate::{End, READING, ask, words};
 
@@ -198,6 +198,26 @@ fn nobody_listens_there() {
             .any(|doing| reply == format!("-IOERR error or timeout {doing}"));
         assert!(is_known, "{}: {reply}", source.name());
         assert_eq!(ask(&mut raw, "GET k"), "$1 v");
+    }
+}
+
+#[test]
+fn nobody_else_is_served_while_a_migration_waits() {
+    for source in [Some(End::fake()), End::real()].into_iter().flatten() {
+        let odd = Odd::start(b"", false);
+        let (mut raw, mut other) = (source.raw(), source.raw());
+        ask(&mut raw, "SET k v");
+        ask(&mut other, "PING");
+        raw.request(&words(&format!("MIGRATE 127.0.0.1 {} k 0 500", odd.port)));
+        while odd.connections.load(Ordering::SeqCst) == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // When the other one is answered, the migration has been long before.
+        assert_eq!(ask(&mut other, "PING"), "+PONG");
+        let Received::Frame(reply) = raw.receive(Duration::from_millis(50)) else {
+            panic!("{}: the other one was served first", source.name());
+        };
+        assert_eq!(reply.to_lines().join(" "), READING);
     }
 }
 
