@@ -132,13 +132,17 @@ impl Printer {
         self.out.push('"');
     }
 
+    #[expect(
+        clippy::needless_bitwise_bool,
+        reason = "eight bytes at a time are looked at without a branch"
+    )]
     fn first_to_escape(&self, text: &str) -> Option<usize> {
         match self.spelling {
             Spelling::Compact => first(text, |byte| {
                 (byte < b' ') | (byte == b'"') | (byte == b'\\')
             }),
             Spelling::Spaced => first(text, |byte| {
-                (byte < b' ') | (byte > b'~') | (byte == b'"') | (byte == b'\\')
+                !(b' '..=b'~').contains(&byte) | (byte == b'"') | (byte == b'\\')
             }),
         }
     }
