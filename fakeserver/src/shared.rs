@@ -15,6 +15,10 @@ use crate::links::{Link, LinkError, Patience, Place};
 use crate::running::Interlude;
 use crate::session::SessionId;
 
+/// Microseconds from one slice of what is to be freed to the next: a thread that works without a pause waits for its turn on the
+/// processor when a client comes, one that hardly works does not.
+const SLICE_EVERY: i64 = 1_000;
+
 /// What is called when a session has something to send; it must not block, nor enter the engine.
 pub(crate) type Waker = Box<dyn Fn() + Send>;
 
@@ -320,12 +324,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// When [`Shared::tick`] has something to do; what is to be freed is, from now on.
+/// When [`Shared::tick`] has something to do for an engine, or the next slice is to be freed.
 fn due(engine: &Engine, now: Timestamp) -> Option<Timestamp> {
-    if engine.keyspace.has_garbage() {
-        return Some(now);
-    }
-    engine.poll_timeout()
+    let garbage = engine.keyspace.has_garbage();
+    let slice = garbage.then(|| Timestamp::from_micros(now.micros().saturating_add(SLICE_EVERY)));
+    engine.poll_timeout().into_iter().chain(slice).min()
 }
 
 impl std::fmt::Debug for Shared {

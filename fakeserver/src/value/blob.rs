@@ -7,8 +7,15 @@ use std::ops::Deref;
 use smallvec::SmallVec;
 
 /// A binary string; up to 16 bytes live in the value itself, so a small key or member needs no allocation.
-#[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Blob(SmallVec<[u8; 16]>);
+
+impl Clone for Blob {
+    /// Copies all bytes at once, which the derived one does not.
+    fn clone(&self) -> Blob {
+        Blob::from(self.as_bytes())
+    }
+}
 
 impl Blob {
     /// The bytes.

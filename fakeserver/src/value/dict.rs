@@ -144,8 +144,9 @@ impl<V> Dict<V> {
     /// As [`Dict::shed`] of one entry; its value.
     pub(crate) fn shed_one(&mut self) -> Option<V> {
         // Heads are no more than twice as many, but in a table that was larger.
-        self.heads.pop();
-        self.heads.pop();
+        for _ in 0..2 {
+            self.heads.pop();
+        }
         self.entries.pop().map(|slot| slot.value)
     }
 

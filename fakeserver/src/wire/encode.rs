@@ -1,9 +1,11 @@
 //! [`Reply`] to bytes, the one place that knows how RESP2 and RESP3 differ.
 
-use std::io::Write;
-
 use super::{Part, Reply};
 use crate::value::number;
+use crate::value::string::Decimal;
+
+/// A sequence of more items than this gets its room at once.
+const LARGE: usize = 1024;
 
 /// The protocol version of a session, chosen by `HELLO`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -92,9 +94,25 @@ fn encode_part(part: &Part, protocol: Protocol, out: &mut Vec<u8>) {
 
 fn sequence(out: &mut Vec<u8>, kind: u8, items: &[Reply], protocol: Protocol) {
     length(out, kind, items.len() as i64);
+    if items.len() > LARGE {
+        // A vector that doubles until it holds a million items touches twice the memory and copies all of it.
+        out.reserve(items.iter().map(len_about).sum());
+    }
     for item in items {
         encode(item, protocol, out);
     }
+}
+
+/// Bytes of a reply, roughly.
+fn len_about(reply: &Reply) -> usize {
+    match reply {
+        Reply::Bulk(bytes) => bytes.len() + decimal_len(bytes.len()) + b"$\r\n\r\n".len(),
+        _ => b":0\r\n".len(),
+    }
+}
+
+fn decimal_len(n: usize) -> usize {
+    n.checked_ilog10().unwrap_or(0) as usize + 1
 }
 
 fn pairs(out: &mut Vec<u8>, pairs: &[(Reply, Reply)], protocol: Protocol) {
@@ -144,8 +162,8 @@ fn length(out: &mut Vec<u8>, kind: u8, n: i64) {
         out.extend_from_slice(b"\r\n");
         return;
     }
-    // Writing to a Vec cannot fail.
-    let _ = write!(out, "{n}\r\n");
+    out.extend_from_slice(Decimal::new(n).as_bytes());
+    out.extend_from_slice(b"\r\n");
 }
 
 #[cfg(test)]
