@@ -61,7 +61,8 @@ fn number(name: &str, least: usize, default: usize) -> io::Result<usize> {
     let number = value.to_str().and_then(|text| text.parse().ok());
     number.filter(|number| *number >= least).ok_or_else(|| {
         io::Error::other(format!(
-            "{name} is a number of at least {least}, not {value:?}"
+            "{name} is a number of at least {least}, not `{}`",
+            value.display()
         ))
     })
 }

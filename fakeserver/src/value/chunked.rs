@@ -156,7 +156,7 @@ mod tests {
         let mut chunked = Chunked::new();
         (0..CHUNK_LEN * 4).for_each(|n| chunked.push(n));
         assert_eq!(chunked.rest.len(), 3);
-        (0..CHUNK_LEN * 2 + 1).for_each(|_| assert!(chunked.pop().is_some()));
+        (0..=CHUNK_LEN * 2).for_each(|_| assert!(chunked.pop().is_some()));
         assert_eq!(chunked.rest.len(), 2, "a part of the second, and a reserve");
     }
 }
