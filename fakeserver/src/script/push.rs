@@ -17,10 +17,12 @@ impl IntoLua for Bytes<'_> {
     }
 }
 
+#[inline]
 pub(super) fn text(text: &str) -> Pushed<'_> {
     Either::Left(text)
 }
 
+#[inline]
 pub(super) fn bytes(bytes: &[u8]) -> Pushed<'_> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Either::Left(text),
@@ -35,6 +37,7 @@ pub(super) fn owned(bytes: Vec<u8>) -> Pushed<'static> {
     })
 }
 
+#[inline]
 pub(super) fn value(value: Value) -> Pushed<'static> {
     Either::Right(Either::Right(Either::Right(value)))
 }

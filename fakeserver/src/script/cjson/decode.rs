@@ -39,6 +39,7 @@ impl Item<'_> {
 }
 
 impl<'a> From<Item<'a>> for Pushed<'a> {
+    #[inline]
     fn from(item: Item<'a>) -> Pushed<'a> {
         match item {
             Item::Text(Text::Str(text)) => push::text(text),
@@ -183,23 +184,26 @@ impl<'a> Decoder<'a> {
             parked: 0,
         });
         self.slots += if is_object { 2 } else { 1 };
-        match (self.lexer.next(), is_object) {
-            (Token::ObjectEnd, true) | (Token::ArrayEnd, false) => self.end().map(|()| None),
-            (first, true) => self.key(first).map(Some),
-            (first, false) => Ok(Some(first)),
+        if self.lexer.takes(if is_object { b'}' } else { b']' }) {
+            return self.end().map(|()| None);
         }
+        if is_object {
+            return self.key().map(Some);
+        }
+        Ok(Some(self.lexer.next()))
     }
 
-    /// Takes a key and reads on to its value.
-    fn key(&mut self, token: Token<'a>) -> mlua::Result<Token<'a>> {
-        let Token::String(text) = token else {
-            return Err(self.unexpected("object key string", &token));
-        };
-        self.items.push(Item::Text(text));
+    /// Reads a key and on to its value.
+    fn key(&mut self) -> mlua::Result<Token<'a>> {
         match self.lexer.next() {
-            Token::Colon => Ok(self.lexer.next()),
-            other => Err(self.unexpected("colon", &other)),
+            Token::String(text) => self.items.push(Item::Text(text)),
+            other => return Err(self.unexpected("object key string", &other)),
         }
+        if self.lexer.takes(b':') {
+            return Ok(self.lexer.next());
+        }
+        let found = self.lexer.next();
+        Err(self.unexpected("colon", &found))
     }
 
     /// Closes what ends behind a value and reads on to the next one; none if the document is complete.
@@ -207,21 +211,27 @@ impl<'a> Decoder<'a> {
         if self.held > HELD_MAX || self.items.len() > GATHERED_MAX {
             self.hand_over()?;
         }
-        loop {
-            let Some(innermost) = self.open.last() else {
-                return Ok(None);
-            };
-            match (self.lexer.next(), innermost.is_object) {
-                (Token::ObjectEnd, true) | (Token::ArrayEnd, false) => self.end()?,
-                (Token::Comma, true) => {
-                    let key = self.lexer.next();
-                    return self.key(key).map(Some);
-                }
-                (Token::Comma, false) => return Ok(Some(self.lexer.next())),
-                (other, true) => return Err(self.unexpected("comma or object end", &other)),
-                (other, false) => return Err(self.unexpected("comma or array end", &other)),
+        while let Some(innermost) = self.open.last() {
+            let is_object = innermost.is_object;
+            if self.lexer.takes(b',') {
+                return if is_object {
+                    self.key().map(Some)
+                } else {
+                    Ok(Some(self.lexer.next()))
+                };
             }
+            let (end, expected) = if is_object {
+                (b'}', "comma or object end")
+            } else {
+                (b']', "comma or array end")
+            };
+            if !self.lexer.takes(end) {
+                let found = self.lexer.next();
+                return Err(self.unexpected(expected, &found));
+            }
+            self.end()?;
         }
+        Ok(None)
     }
 
     /// Makes a value of the innermost table, which has all its items.

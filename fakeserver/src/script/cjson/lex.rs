@@ -83,10 +83,22 @@ impl<'a> Lexer<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    pub(super) fn next(&mut self) -> Token<'a> {
+    fn skip_blanks(&mut self) {
         while matches!(self.peek(), b' ' | b'\t' | b'\n' | b'\r') {
             self.at += 1;
         }
+    }
+
+    /// Takes the next token if it is this single byte.
+    pub(super) fn takes(&mut self, byte: u8) -> bool {
+        self.skip_blanks();
+        let is_next = self.peek() == byte;
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    pub(super) fn next(&mut self) -> Token<'a> {
+        self.skip_blanks();
         self.token_at = self.at;
         let single = match self.peek() {
             b'{' => Token::ObjectBegin,
