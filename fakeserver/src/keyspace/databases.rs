@@ -50,7 +50,7 @@ impl Keyspace {
     /// Removes every key of one database; how many there were. Watchers of keys that existed are marked, and all caches are
     /// out of date.
     ///
-    /// The keys count as freed `lazily`, or not; whether they are is a matter of [`Keyspace::free_slice`].
+    /// The keys count as freed `lazily`, or not; whether they are is up to the driver.
     pub fn flush(&mut self, db: DbIndex, lazily: bool) -> usize {
         let count = self.empty(db, lazily);
         self.tell_caches_of_all();
