@@ -1,7 +1,5 @@
 //! What the benchmarks share.
 
-pub(crate) mod process;
-
 use std::fmt::Write as _;
 
 /// A request as clients send it.

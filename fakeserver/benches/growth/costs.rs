@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use crate::common::process::kilobytes;
 use crate::common::request;
 use crate::peer::{Client, Peer, Server};
+use crate::process::kilobytes;
 use crate::{LARGE, Plan, median};
 
 /// Requests of one operation sent at once.

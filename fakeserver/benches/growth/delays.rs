@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::common::process::quantile;
 use crate::common::request;
 use crate::peer::{Client, Peer, Server};
+use crate::process::quantile;
 use crate::{LARGE, Plan, median};
 
 /// How long the other client rests between two questions.

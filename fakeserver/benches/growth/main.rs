@@ -10,11 +10,13 @@ mod costs;
 mod crowd;
 mod delays;
 mod peer;
+#[path = "../common/process.rs"]
+mod process;
 
 use std::io;
 use std::process::ExitCode;
 
-use crate::common::process::quantile;
+use crate::process::quantile;
 
 /// As many keys and members as most of what delays others has at most.
 const LARGE: usize = 1_000_000;

@@ -4,8 +4,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
-use crate::common::process::Process;
 use crate::common::request;
+use crate::process::Process;
 
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Peer {

@@ -12,6 +12,8 @@ mod jobs;
 mod measure;
 mod memory;
 mod options;
+#[path = "../common/process.rs"]
+mod process;
 mod report;
 mod servers;
 mod start;

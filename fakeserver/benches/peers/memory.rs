@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::process::Command;
 
-use crate::common::process::rss_bytes;
 use crate::jobs::{Job, Stage};
+use crate::process::rss_bytes;
 use crate::report::{Goal, Row, Spread};
 use crate::servers::{Peer, Server};
 use crate::workloads::fill;

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::common::process::quantile;
 use crate::options::Options;
+use crate::process::quantile;
 
 /// A row may be worse than its baseline by this factor.
 const TOLERANCE: f64 = 2.0 / 3.0;

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
-use crate::common::process::Process;
+use crate::process::Process;
 
 const FAKEREDIS: &str = "import sys
 from fakeredis import TcpFakeServer
