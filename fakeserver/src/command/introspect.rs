@@ -256,7 +256,7 @@ fn keys_of_arguments(call: &ControlCall<'_>) -> Result<FoundKeys, CommandError> 
     let row = match resolve::resolve(&request) {
         Ok(row) => row,
         Err(CommandError::WrongArity(_)) => {
-            let row = lookup(request.name()).filter(|row| has_keys(row));
+            let row = resolve::find(&request).filter(|row| has_keys(row));
             return match row {
                 Some(_) => refuse("ERR Invalid number of arguments specified for command"),
                 None => refuse("ERR The command has no key arguments"),
