@@ -174,7 +174,7 @@ fn right_programs_are_clean() {
 fn programs_that_wait_for_each_other_take_turns_and_make_it_a_sample() {
     let take = "ask BLPOP queue 0; read -r a <&3; read -r a <&3; read -r a <&3; ask INCR done";
     let give = "ask INCR ready; ask RPUSH queue x";
-    let waits = report(&["--patience", "300"], &[take, give]);
+    let waits = report(&["--patience", "1000"], &[take, give]);
     assert!(waits.is_clean(), "{waits:?}");
     assert!(waits.claim.starts_with("sampled "), "{}", waits.claim);
     let for_b = |note: &String| note.starts_with("A waits for B in ") && note.contains("explore:");
