@@ -440,6 +440,14 @@ impl Engine {
         }
     }
 
+    /// As [`Engine::hang_up`], and the command under way is not answered.
+    pub(crate) fn hang_up_unanswered(&mut self, id: SessionId) {
+        self.hang_up(id);
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.silence = Silence::Off;
+        }
+    }
+
     /// Whether a client has asked the server to end (`SHUTDOWN`); what that means is the driver's business.
     pub fn shutdown_requested(&self) -> bool {
         self.shutdown

@@ -13,7 +13,7 @@ use crate::clock::{Clock, Timestamp};
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::links::{Link, LinkError, Patience, Place};
-use crate::session::{SessionId, Silence};
+use crate::session::SessionId;
 
 /// Which family of commands a script belongs to: each has a command of its own to kill it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,9 +187,6 @@ impl Engine {
         let Some(caller) = self.running.map(|running| running.caller) else {
             return;
         };
-        self.hang_up(caller);
-        if let Some(session) = self.sessions.get_mut(&caller) {
-            session.silence = Silence::Off;
-        }
+        self.hang_up_unanswered(caller);
     }
 }

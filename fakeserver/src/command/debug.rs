@@ -8,7 +8,7 @@ use super::{Args, CommandResult, ControlCall, Words};
 use crate::config::Config;
 use crate::error::CommandError;
 use crate::keyspace::{Typed, Value};
-use crate::session::{Session, Silence};
+use crate::session::Session;
 use crate::value::{Blob, StringValue, glob, number};
 use crate::wire::{Protocol, Reply};
 
@@ -87,10 +87,7 @@ pub(super) fn debug(call: &mut ControlCall<'_>) -> CommandResult {
 /// Ends the server without a word to anybody, which is all that its clients see of a crash.
 fn crash(call: &mut ControlCall<'_>) -> CommandResult {
     call.engine.shutdown = true;
-    call.engine.hang_up(call.session);
-    if let Some(session) = call.engine.sessions.get_mut(&call.session) {
-        session.silence = Silence::Off;
-    }
+    call.engine.hang_up_unanswered(call.session);
     // Nobody is answered this, but a script or a transaction goes no further with it than with any error.
     Err(CommandError::custom("ERR the server has ended"))
 }

@@ -11,7 +11,7 @@ use crate::keyspace::{Event, Reason};
 use crate::links::{Kept, LinkError, Patience, Place};
 use crate::payload;
 use crate::value::{Blob, number};
-use crate::wire::{Reply, Request};
+use crate::wire::{Reply, Request, encode_request};
 use Flag::*;
 
 #[rustfmt::skip]
@@ -167,12 +167,12 @@ impl<'a> Task<'a> {
     fn requests(&self, engine: &Engine, selected: i64) -> Vec<u8> {
         let mut bytes = Vec::new();
         match (self.user, self.password) {
-            (Some(user), Some(password)) => append(&mut bytes, &[b"AUTH", user, password]),
-            (_, Some(password)) => append(&mut bytes, &[b"AUTH", password]),
+            (Some(user), Some(password)) => encode_request(&[b"AUTH", user, password], &mut bytes),
+            (_, Some(password)) => encode_request(&[b"AUTH", password], &mut bytes),
             (_, None) => {}
         }
         if selected != self.db {
-            append(&mut bytes, &[b"SELECT", self.db.to_string().as_bytes()]);
+            encode_request(&[b"SELECT", self.db.to_string().as_bytes()], &mut bytes);
         }
         let now = engine.keyspace.now().millis();
         let compression = engine.config.payload_compression();
@@ -184,7 +184,7 @@ impl<'a> Task<'a> {
             let ttl = ttl.unwrap_or_default().to_string();
             let payload = payload::dump(entry.value(), compression);
             let words: [&[u8]; 5] = [b"RESTORE", key, ttl.as_bytes(), &payload, b"REPLACE"];
-            append(&mut bytes, &words[..if self.replaces { 5 } else { 4 }]);
+            encode_request(&words[..if self.replaces { 5 } else { 4 }], &mut bytes);
         }
         bytes
     }
@@ -223,7 +223,7 @@ impl<'a> Task<'a> {
                 }
                 None if self.is_copy => {}
                 None => {
-                    engine.keyspace.remove_since(key, Reason::Replaced);
+                    engine.keyspace.delete(key, Reason::Replaced);
                     engine.keyspace.changed(key, Event::generic("del"));
                 }
             }
@@ -246,16 +246,6 @@ fn error_in(line: &[u8]) -> Option<CommandError> {
             .map(|byte| if *byte == b'\r' { b' ' } else { *byte }),
     );
     Some(CommandError::custom(error))
-}
-
-/// Appends a request.
-fn append(bytes: &mut Vec<u8>, words: &[&[u8]]) {
-    bytes.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
-    for word in words {
-        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-        bytes.extend_from_slice(word);
-        bytes.extend_from_slice(b"\r\n");
-    }
 }
 
 /// Where the keys are: behind KEYS, or the only one (`migrateGetKeys`). With KEYS beside a key there are none.

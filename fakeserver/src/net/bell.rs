@@ -89,7 +89,6 @@ impl Bell {
         }
         // Whoever leaves something does so before asking whether anybody sleeps; here it is the other way round.
         self.is_asleep.store(true, Ordering::SeqCst);
-        let wait = wait.filter(|_| !self.has_work());
         let wait = if self.has_work() {
             Some(Duration::ZERO)
         } else {

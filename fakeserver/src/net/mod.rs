@@ -1,4 +1,4 @@
-//! The TCP driver: one thread, one queue of sockets that are ready, all connections. Nothing else touches sockets.
+//! The TCP driver: one thread, one queue of sockets that are ready, all connections. Nothing else touches clients' sockets.
 //!
 //! Sockets are served in the order in which they became ready, as Redis does. All replies of one read go out in one write. Input
 //! is read on while output waits, so that a client that sends a long pipeline before it reads anything never waits for itself.
@@ -103,7 +103,7 @@ impl Driver {
         CURRENT.set(Some(Rc::clone(&this)));
         let mut events = Events::with_capacity(EVENTS_MAX);
         // Without the queue nobody is served any more; clients see that their connections are closed.
-        while !this.is_over() && this.turn(&mut events, true).is_ok() {}
+        while !this.bell.is_stopping() && this.turn(&mut events, true).is_ok() {}
         CURRENT.set(None);
         shared.end();
         this.close_all();
@@ -176,10 +176,6 @@ impl Readiness {
 }
 
 impl Loop {
-    fn is_over(&self) -> bool {
-        self.bell.is_stopping()
-    }
-
     /// Waits for sockets, if there is nothing else to do, and serves those that are ready.
     fn turn(&self, events: &mut Events, may_wait: bool) -> io::Result<()> {
         let wait = if may_wait {
@@ -343,11 +339,8 @@ impl Loop {
         let mut buffer = self.buffer.take();
         let next = connection.work(&self.shared, may_read.then_some(&mut buffer));
         self.buffer.replace(buffer);
-        if next == Next::Close {
-            let seat = self.connections.borrow_mut().remove(number);
-            self.shared.disconnect(seat.id);
-        } else if self.put(number, connection, next).is_err() {
-            // Nobody would hear of it again.
+        // Of one that cannot be put back nobody would hear again.
+        if next == Next::Close || self.put(number, connection, next).is_err() {
             let seat = self.connections.borrow_mut().remove(number);
             self.shared.disconnect(seat.id);
         }

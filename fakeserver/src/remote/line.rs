@@ -5,7 +5,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use super::frame::{Frame, read_frame};
-use crate::wire::Reply;
+use crate::wire::{Reply, encode_request};
 
 /// How long the server may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -100,12 +100,8 @@ impl Line {
 
     /// Sends a command.
     pub(crate) fn write(&mut self, words: &[&[u8]]) {
-        let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-        for word in words {
-            bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-            bytes.extend_from_slice(word);
-            bytes.extend_from_slice(b"\r\n");
-        }
+        let mut bytes = Vec::new();
+        encode_request(words, &mut bytes);
         self.is_open &= self.stream.write_all(&bytes).is_ok();
     }
 

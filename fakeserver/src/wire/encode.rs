@@ -1,4 +1,4 @@
-//! [`Reply`] to bytes, the one place that knows how RESP2 and RESP3 differ.
+//! [`Reply`] to bytes, the one place that knows how RESP2 and RESP3 differ; and requests, for other servers.
 
 use super::{Part, Reply};
 use crate::value::number;
@@ -81,6 +81,14 @@ pub fn encode(reply: &Reply, protocol: Protocol, out: &mut Vec<u8>) {
     }
 }
 
+/// Appends a request as clients send it.
+pub(crate) fn encode_request(words: &[&[u8]], out: &mut Vec<u8>) {
+    length(out, b'*', words.len() as i64);
+    for word in words {
+        bulk(out, word);
+    }
+}
+
 fn encode_part(part: &Part, protocol: Protocol, out: &mut Vec<u8>) {
     let resp3 = protocol == Protocol::Resp3;
     match part {
@@ -106,13 +114,12 @@ fn sequence(out: &mut Vec<u8>, kind: u8, items: &[Reply], protocol: Protocol) {
 /// Bytes of a reply, roughly.
 fn len_about(reply: &Reply) -> usize {
     match reply {
-        Reply::Bulk(bytes) => bytes.len() + decimal_len(bytes.len()) + b"$\r\n\r\n".len(),
+        Reply::Bulk(bytes) => {
+            let digits = Decimal::new(bytes.len() as i64);
+            bytes.len() + digits.as_bytes().len() + b"$\r\n\r\n".len()
+        }
         _ => b":0\r\n".len(),
     }
-}
-
-fn decimal_len(n: usize) -> usize {
-    n.checked_ilog10().unwrap_or(0) as usize + 1
 }
 
 fn pairs(out: &mut Vec<u8>, pairs: &[(Reply, Reply)], protocol: Protocol) {

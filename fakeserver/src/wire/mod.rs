@@ -6,6 +6,7 @@ pub mod encode;
 pub mod reply;
 pub mod request;
 
+pub(crate) use encode::encode_request;
 pub use encode::{Protocol, encode};
 pub use reply::{Part, Reply};
 pub use request::{Buffered, Limits, ProtocolError, Request, RequestDecoder};
